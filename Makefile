@@ -1,0 +1,35 @@
+# Two commands matter: `make demo` and `make test`. Both make the environment first.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: env demo test check format bench clean
+
+env: $(VENV)/.installed
+
+# Rebuilt only when the list of packages changes, so `make env` is instant the second time.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: env
+	$(BIN)/dragoman prepare demo -o data/demo
+
+test: check
+	$(BIN)/pytest -n 2
+
+check: env
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: env
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: env
+	$(BIN)/python benchmarks/prepare.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,1 @@
+"""From parallel text to batches: corpus -> clean -> tokens -> store -> batches."""
