@@ -1,0 +1,90 @@
+"""PO: gettext catalogues, `msgid` as source and `msgstr` as target."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import polib
+
+from dragoman.data import files
+from dragoman.data.formats.languages import matches
+from dragoman.data.formats.pair import FUZZY, OBSOLETE, RawPair, pair_up
+from dragoman.errors import DataError
+
+# polib holds the whole catalogue in memory, at some twenty times its size. The largest real ones have
+# a few megabytes; more is another kind of file, or a compressed one made to swell.
+LARGEST_BYTES = 64 * 2**20
+
+
+def read(path: Path, source_language: str, target_language: str, skipped: Counter[str]) -> Iterator[RawPair]:
+    catalogue = _parse(path)
+    language = catalogue.metadata.get("Language", "")
+    if language and not matches(target_language, language):
+        raise DataError(
+            f"the catalogue is in {language}, {target_language} was asked for",
+            path=path,
+            line=1,
+            hint="name the language as the Language header does, or mend the header",
+        )
+    for entry in catalogue:
+        line = max(entry.linenum, 1)  # polib counts from 0 for the first entry only
+        if entry.obsolete:
+            skipped[OBSOLETE] += 1
+        elif entry.fuzzy:
+            skipped[FUZZY] += 1
+        elif entry.msgid_plural:
+            # Form 0 is for one thing and form 1 for several in most languages. A third and later form
+            # (Slavic, Arabic) has no source sentence of its own; pairing it would teach wrong numbers.
+            for text, form in ((entry.msgid, 0), (entry.msgid_plural, 1)):
+                if form in entry.msgstr_plural:
+                    yield from pair_up(text, entry.msgstr_plural[form], line, skipped)
+        else:
+            yield from pair_up(entry.msgid, entry.msgstr, line, skipped)
+
+
+class _Text(str):
+    """polib splits what it is given with `splitlines`, which also splits at U+2028, U+0085 and others."""
+
+    def splitlines(self, keepends: bool = False) -> list[str]:
+        return self.split("\n")
+
+
+def _parse(path: Path) -> polib.POFile:
+    content = _content(path)
+    charset = re.search(rb"charset=([\w.:-]+)", content)
+    encoding = charset[1].decode("ascii", "replace") if charset else "utf-8"
+    if encoding == "CHARSET":  # left as it stands in the template
+        encoding = "utf-8"
+    try:
+        # The line break at the end keeps polib from taking a short text for the name of a file.
+        return polib.pofile(_Text(content.decode(encoding) + "\n"), encoding=encoding)
+    except Exception as error:  # polib's parser lets IndexError and others out on damaged files
+        raise DataError(
+            f"not a PO file that can be read ({error})",
+            path=path,
+            line=_line_of(error, content),
+            hint=f"msgfmt --check {path.name} shows what is wrong",
+        ) from error
+
+
+def _content(path: Path) -> bytes:
+    content = bytearray()
+    for block in files.text(path):
+        content += block
+        if len(content) > LARGEST_BYTES:
+            raise DataError(
+                f"larger than {LARGEST_BYTES:,} bytes, too large for a PO file",
+                path=path,
+                hint="split the catalogue, for instance with msggrep",
+            )
+    return bytes(content)
+
+
+def _line_of(error: Exception, content: bytes) -> int | None:
+    if isinstance(error, UnicodeDecodeError):
+        return content.count(b"\n", 0, error.start) + 1
+    named = re.search(r"line (\d+)", str(error))
+    return int(named[1]) if named else None

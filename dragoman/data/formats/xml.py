@@ -1,0 +1,101 @@
+"""Units of an XML file one by one, in memory that does not grow with the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lxml import etree
+
+from dragoman.data import files
+from dragoman.errors import DataError
+
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+# Elements that hold the formatting codes of the translated document, no words. The others in a segment
+# (hi, g, pc, mrk) only mark a stretch of words.
+_CODES = frozenset({"bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "cp"})
+
+# libxml2 keeps an element's line in 16 bits; beyond that it answers with the line of a text inside.
+_LAST_EXACT_LINE = 65534
+
+
+def units(path: Path, root: str, names: Sequence[str]) -> Iterator[etree._Element]:
+    """Each element with one of these names, in order; it is emptied when the next one is asked for.
+
+    The root of the file must be called `root`.
+    """
+    # huge_tree stays off: it would also lift libxml2's limit on entities that multiply.
+    parser = etree.XMLPullParser(
+        events=("end",),
+        tag=[f"{{*}}{name}" for name in names],
+        resolve_entities="internal",  # type: ignore[arg-type]  # newer than the stubs
+        no_network=True,
+        load_dtd=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        for block in files.blocks(path):
+            parser.feed(block)
+            for _, unit in parser.read_events():
+                assert isinstance(unit, etree._Element)  # as for every "end" event
+                yield unit
+                _forget(unit)
+        found = name_of(parser.close())
+    except etree.XMLSyntaxError as error:
+        raise DataError(
+            f"broken XML: {error.msg}",
+            path=path,
+            line=error.lineno or 1,
+            hint=f"xmllint --noout {path.name} shows the place; export the file again or mend it there",
+        ) from error
+    if found != root:
+        raise DataError(
+            f"found <{found}> as the outermost element, expected <{root}>",
+            path=path,
+            line=1,
+            hint="give the file the suffix of what it is",
+        )
+
+
+def _forget(unit: etree._Element) -> None:
+    """Free the unit and all that came before it, its ancestors' emptied siblings too."""
+    unit.clear()
+    for element in (unit, *unit.iterancestors()):
+        parent = element.getparent()
+        while parent is not None and element.getprevious() is not None:
+            del parent[0]
+
+
+def name_of(element: etree._Element) -> str:
+    """The name without its namespace: tools disagree on which one to write, if any."""
+    return etree.QName(element).localname
+
+
+def child(element: etree._Element, name: str) -> etree._Element | None:
+    return element.find(f"{{*}}{name}")
+
+
+def words(element: etree._Element | None) -> str:
+    """The text of a segment without formatting codes; nothing where there is no segment."""
+    if element is None:
+        return ""
+    parts = [element.text or ""]
+    for inner in element:
+        if name_of(inner) not in _CODES:
+            parts.append(words(inner))
+        parts.append(inner.tail or "")
+    return "".join(parts)
+
+
+def line_of(unit: etree._Element) -> int:
+    """The line in the file where the unit begins."""
+    line: int = unit.sourceline or 1  # type: ignore[assignment]  # the stubs leave its type open
+    if line <= _LAST_EXACT_LINE:
+        return line
+    # The text that libxml2 went by is the first inside, and its line is the one where it ends.
+    first = unit
+    while first.text is None and len(first):
+        first = first[0]
+    return line - (first.text or "").count("\n")
