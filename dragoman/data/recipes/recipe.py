@@ -1,0 +1,37 @@
+"""A recipe: a corpus by name, where its files come from and what it is known to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from dragoman.data.corpus import Corpus
+
+
+class Fetch(Protocol):
+    """`Downloader.fetch`."""
+
+    def __call__(self, url: str, *, sha256: str | None = None, md5: str | None = None) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The text of a recipe, on disk and ready to be read."""
+
+    train: tuple[Corpus, ...]
+    dev: Corpus | None = None
+    test: Corpus | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    description: str  # one line
+    source_language: str
+    target_language: str
+    collect: Callable[[Path, Fetch], Collected]  # unpacks into the folder what it fetches
+    cleaning: Mapping[str, object] = field(default_factory=dict)  # fields of CleanRules that differ here
+    expected_raw_pairs: int | None = None  # of the training set, where they are known
+    expected_clean_pairs: int | None = None
