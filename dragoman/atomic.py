@@ -1,0 +1,52 @@
+"""Files and folders that appear under their name whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def appearing(folder: Path) -> Iterator[Path]:
+    """A folder to fill; it takes its name only when the block ends well.
+
+    The name must be free: a rename onto a folder that is in use would lose it. What a killed process left
+    under the temporary name is removed by the next attempt.
+    """
+    unfinished = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        for path in [*unfinished.rglob("*"), unfinished]:
+            sync(path)
+        unfinished.rename(folder)
+        sync(folder.parent)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replaces a file's content in one move: a reader sees the old or the new, never a part."""
+    unfinished = path.with_name(path.name + ".tmp")
+    try:
+        unfinished.write_bytes(content)
+        sync(unfinished)
+        unfinished.replace(path)
+        sync(path.parent)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def sync(path: Path) -> None:
+    """Until this returns, a power cut may leave a renamed file empty."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,181 @@
+"""The data set's card: what is in it, where it came from, what cleaning dropped and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from dragoman.data.clean import MEANING, Reason
+from dragoman.errors import DataError
+
+SCHEMA = 1
+
+
+class SideFacts(BaseModel):
+    """One language of a part."""
+
+    bytes: int  # of the text that was encoded, line ends included
+    tokens: int  # EOS included
+    lengths: dict[str, int]  # pairs by tokens per sentence: "1-10", "11-20", ...
+
+
+class PartFacts(BaseModel):
+    pairs: int
+    source: SideFacts
+    target: SideFacts
+
+
+class CorpusFacts(BaseModel):
+    """One corpus within the training part: its pairs stand together, in the order of this list."""
+
+    name: str
+    weight: float
+    pairs: int
+
+
+class SourceFile(BaseModel):
+    path: str
+    bytes: int
+    sha256: str
+
+
+class DroppedExample(BaseModel):
+    file: str
+    line: int
+    source: str
+    target: str
+
+
+class Dropped(BaseModel):
+    pairs: int
+    examples: list[DroppedExample]
+
+
+class Check(BaseModel):
+    """A count the recipe knows from the public record, against what was found."""
+
+    what: str
+    expected: int
+    found: int
+
+
+class Card(BaseModel):
+    schema_version: int = SCHEMA
+    source_language: str
+    target_language: str
+    parts: dict[str, PartFacts]
+    corpora: list[CorpusFacts]
+    read_pairs: int
+    read_bytes: dict[str, int]  # per side, text as read
+    dropped: dict[str, Dropped]
+    skipped_units: dict[str, int]  # units of TMX, XLIFF or PO files that hold no pair
+    vocabulary_pieces: int
+    vocabulary_asked: int
+    vocabulary_sha256: str
+    notes: list[str]
+    checks: list[Check]
+    sources: list[SourceFile]
+    files: dict[str, int]  # every data file with its bytes
+    fingerprint: str
+    job: str  # checksum of sources and settings: the same job need not be done twice
+    made_with: str
+
+    @classmethod
+    def load(cls, path: Path) -> Card:
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            first = str(error).splitlines()[0]
+            raise DataError(f"not a card that this version reads: {first}", path=path) from None
+
+    @property
+    def dropped_pairs(self) -> int:
+        return sum(dropped.pairs for dropped in self.dropped.values())
+
+    def json_text(self) -> str:
+        return self.model_dump_json(indent=2) + "\n"
+
+    def markdown(self) -> str:
+        """The same facts for a person."""
+        return "\n".join(
+            [
+                f"# Data set {self.source_language} to {self.target_language}",
+                "",
+                *self._parts(),
+                *self._lengths(),
+                *self._corpora(),
+                *self._cleaning(),
+                *self._origin(),
+            ]
+        )
+
+    def _parts(self) -> list[str]:
+        rows = [
+            (
+                name,
+                facts.pairs,
+                facts.source.bytes,
+                facts.source.tokens,
+                facts.target.bytes,
+                facts.target.tokens,
+            )
+            for name, facts in self.parts.items()
+        ]
+        header = ("part", "pairs", "source bytes", "source tokens", "target bytes", "target tokens")
+        vocabulary = (
+            f"Vocabulary: {self.vocabulary_pieces:,} SentencePiece BPE pieces, shared by both languages."
+        )
+        return [*_table(header, rows), "", vocabulary, *(f"Note: {note}." for note in self.notes), ""]
+
+    def _lengths(self) -> list[str]:
+        train = self.parts["train"]
+        rows = [(name, count, train.target.lengths[name]) for name, count in train.source.lengths.items()]
+        while not any(rows[-1][1:]):
+            rows.pop()
+        header = ("tokens per sentence", "source", "target")
+        return ["## Lengths of the training sentences", "", *_table(header, rows), ""]
+
+    def _corpora(self) -> list[str]:
+        rows = [(corpus.name, corpus.pairs, f"{corpus.weight:g}") for corpus in self.corpora]
+        return ["## Corpora", "", *_table(("corpus", "pairs", "weight"), rows), ""]
+
+    def _cleaning(self) -> list[str]:
+        kept = self.read_pairs - self.dropped_pairs
+        lines = ["## Cleaning", "", f"{self.read_pairs:,} pairs read, {kept:,} kept.", ""]
+        if self.dropped:
+            rows = [
+                (reason, dropped.pairs, MEANING[Reason(reason)], _first(dropped))
+                for reason, dropped in self.dropped.items()
+            ]
+            lines += [*_table(("reason", "pairs", "meaning", "first at"), rows), ""]
+        lines += [f"Skipped, no pair: {count:,} x {reason}." for reason, count in self.skipped_units.items()]
+        lines += [f"Check: {c.what}: expected {c.expected:,}, found {c.found:,}." for c in self.checks]
+        return lines + [""]
+
+    def _origin(self) -> list[str]:
+        rows = [(source.path, source.bytes, f"`{source.sha256}`") for source in self.sources]
+        header = ("file", "bytes", "sha256")
+        return [
+            "## Origin",
+            "",
+            *_table(header, rows),
+            "",
+            f"Fingerprint: `{self.fingerprint}`",
+            "",
+            f"Made with {self.made_with}.",
+            "",
+        ]
+
+
+def _first(dropped: Dropped) -> str:
+    return f"{dropped.examples[0].file}:{dropped.examples[0].line}" if dropped.examples else ""
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> list[str]:
+    def line(cells: tuple[object, ...]) -> str:
+        shown = (f"{cell:,}" if isinstance(cell, int) else str(cell).replace("|", "\\|") for cell in cells)
+        return f"| {' | '.join(shown)} |"
+
+    return [line(header), f"|{' --- |' * len(header)}", *map(line, rows)]

@@ -1,0 +1,188 @@
+"""Filters for training pairs, one pair at a time: each dropped pair is counted under a reason."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+
+from dragoman.config import CleanRules
+from dragoman.data.corpus import RawPair
+from dragoman.data.language import LanguageCheck, ScriptCheck
+
+
+class Reason(StrEnum):
+    """Why a pair was dropped, in the order the tests are made: the first that applies is counted."""
+
+    INVALID_UTF8 = "invalid_utf8"
+    CONTROL_CHARACTER = "control_character"
+    LINE_SEPARATOR = "line_separator"
+    EMPTY = "empty"
+    LENGTH = "length"
+    RATIO = "ratio"
+    IDENTICAL = "identical"
+    WRONG_SCRIPT = "wrong_script"
+    WRONG_LANGUAGE = "wrong_language"
+    DUPLICATE = "duplicate"  # these two are seen only over the whole corpus: selection.py
+    LEAKAGE = "leakage"
+
+
+MEANING = {
+    Reason.INVALID_UTF8: "bytes that are not UTF-8",
+    Reason.CONTROL_CHARACTER: "a control character such as NUL",
+    Reason.LINE_SEPARATOR: "a hidden line break (U+2028, U+2029, U+0085) that shifts lines in other tools",
+    Reason.EMPTY: "nothing on one side",
+    Reason.LENGTH: "too few or too many words on one side",
+    Reason.RATIO: "one side much longer than the other",
+    Reason.IDENTICAL: "source equals target",
+    Reason.WRONG_SCRIPT: "most letters not of the language's script",
+    Reason.WRONG_LANGUAGE: "recognised as another language",
+    Reason.DUPLICATE: "the same pair seen before",
+    Reason.LEAKAGE: "its source stands in dev or test",
+}
+
+EXAMPLES_KEPT = 5
+_EXAMPLE_CHARACTERS = 160
+_LINE_SEPARATOR = re.compile("[\u2028\u2029\u0085]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # tab is white space, not a fault
+
+
+class Example(NamedTuple):
+    """Where a dropped pair stands, and what it says."""
+
+    file: str
+    line: int
+    source: str
+    target: str
+
+
+class Pair(NamedTuple):
+    """A pair that passed: normalised text."""
+
+    source: str
+    target: str
+
+
+@dataclass
+class Tally:
+    """Dropped pairs by reason, with the first few of each."""
+
+    dropped: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[Example]] = field(default_factory=dict)
+
+    def drop(self, reason: Reason, example: Example) -> None:
+        self.dropped[reason] += 1
+        kept = self.examples.setdefault(reason, [])
+        if len(kept) < EXAMPLES_KEPT:
+            kept.append(example)
+
+    def add(self, other: Tally) -> None:
+        self.dropped.update(other.dropped)
+        for reason, examples in other.examples.items():
+            kept = self.examples.setdefault(reason, [])
+            kept.extend(examples[: EXAMPLES_KEPT - len(kept)])
+
+
+@dataclass
+class CleanChunk:
+    """What is left of some consecutive pairs of a file. Row i of every array belongs to kept pair i."""
+
+    read_pairs: int
+    source_bytes: int  # as read
+    target_bytes: int
+    source: bytes  # kept sentences, a line each
+    target: bytes
+    pair_hashes: np.ndarray  # uint64
+    source_hashes: np.ndarray  # uint64
+    lines: np.ndarray  # uint32, in the file the pair came from
+    tally: Tally
+
+
+class Cleaner:
+    """Judges pairs by the rules. Holds no state: any number of processes may use their own."""
+
+    def __init__(self, rules: CleanRules, source_language: str, target_language: str):
+        self.rules = rules
+        languages = (source_language, target_language)
+        self.script = [ScriptCheck(language) for language in languages] if rules.check_script else []
+        self.language = [LanguageCheck(language) for language in languages] if rules.check_language else []
+
+    def judge(self, source: bytes, target: bytes) -> Pair | Reason:
+        """The pair as it goes on, or why it does not."""
+        rules = self.rules
+        try:
+            source_text, target_text = source.decode(), target.decode()
+        except UnicodeDecodeError:
+            return Reason.INVALID_UTF8
+        if rules.drop_control_characters:
+            for text in (source_text, target_text):
+                if _LINE_SEPARATOR.search(text):
+                    return Reason.LINE_SEPARATOR
+                if _CONTROL.search(text):
+                    return Reason.CONTROL_CHARACTER
+        source_words = normalise(source_text, rules.normalise).split()
+        target_words = normalise(target_text, rules.normalise).split()
+        fewer, more = sorted((len(source_words), len(target_words)))
+        if fewer == 0:
+            return Reason.EMPTY
+        if fewer < rules.min_words or more > rules.max_words:
+            return Reason.LENGTH
+        if more > rules.max_ratio * fewer:
+            return Reason.RATIO
+        pair = Pair(" ".join(source_words), " ".join(target_words))
+        if rules.drop_identical and pair.source == pair.target:
+            return Reason.IDENTICAL
+        if not all(check.fits(text) for check, text in zip(self.script, pair, strict=False)):
+            return Reason.WRONG_SCRIPT
+        if not all(check.fits(text) for check, text in zip(self.language, pair, strict=False)):
+            return Reason.WRONG_LANGUAGE
+        return pair
+
+    def clean(self, pairs: list[RawPair], file: str) -> CleanChunk:
+        """What is left of some consecutive pairs of one file."""
+        kept: list[Pair] = []
+        lines: list[int] = []
+        tally = Tally()
+        for raw in pairs:
+            verdict = self.judge(raw.source, raw.target)
+            if isinstance(verdict, Reason):
+                tally.drop(verdict, Example(file, raw.line, _excerpt(raw.source), _excerpt(raw.target)))
+            else:
+                kept.append(verdict)
+                lines.append(raw.line)
+        sources = [pair.source.encode() for pair in kept]
+        targets = [pair.target.encode() for pair in kept]
+        return CleanChunk(
+            read_pairs=len(pairs),
+            source_bytes=sum(len(raw.source) for raw in pairs),
+            target_bytes=sum(len(raw.target) for raw in pairs),
+            source=b"".join(text + b"\n" for text in sources),
+            target=b"".join(text + b"\n" for text in targets),
+            pair_hashes=hashes(s + b"\n" + t for s, t in zip(sources, targets, strict=True)),
+            source_hashes=hashes(sources),
+            lines=np.array(lines, dtype=np.uint32),
+            tally=tally,
+        )
+
+
+def normalise(text: str, form: str) -> str:
+    """Composed and decomposed letters look alike and must be one token: ö is one character."""
+    if form == "none" or unicodedata.is_normalized("NFC", text):
+        return text
+    return unicodedata.normalize("NFC", text)
+
+
+def hashes(texts: Iterable[bytes]) -> np.ndarray:
+    """64 bits of each text: two different ones among a hundred million collide once in 4,000 corpora."""
+    return np.frombuffer(b"".join(blake2b(text, digest_size=8).digest() for text in texts), dtype="<u8")
+
+
+def _excerpt(text: bytes) -> str:
+    return text.decode(errors="backslashreplace")[:_EXAMPLE_CHARACTERS]

@@ -1,0 +1,132 @@
+"""What to prepare: from the command line's words, or from a recipe, to files and settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from dragoman import __version__, config
+from dragoman.config import Preparation
+from dragoman.data import recipes
+from dragoman.data.card import SourceFile
+from dragoman.data.corpus import Corpus, parse
+from dragoman.data.download import Downloader
+from dragoman.errors import UsageError
+from dragoman.progress import Reporter, Stage
+
+
+@dataclass(frozen=True)
+class Job:
+    train: tuple[Corpus, ...]
+    dev: Corpus | None
+    test: Corpus | None
+    settings: Preparation
+    vocabulary: Path | None = None  # a SentencePiece model to use as it is
+    expected_raw_pairs: int | None = None  # what the public record says of this corpus
+    expected_clean_pairs: int | None = None
+
+    @property
+    def corpora(self) -> tuple[Corpus, ...]:
+        return (*self.train, *(part for part in (self.dev, self.test) if part))
+
+    @cached_property
+    def sources(self) -> list[SourceFile]:
+        """Every input file once, with its checksum."""
+        sides = [
+            path for corpus in self.corpora for files in corpus.files for path in (files.source, files.target)
+        ]
+        return [_source_file(path) for path in dict.fromkeys([*sides, self.vocabulary]) if path]
+
+    @cached_property
+    def key(self) -> str:
+        """The same for the same work: the files' content and place in the job, and all settings."""
+        checksums = [source.sha256 for source in self.sources]
+        corpora = [
+            (c.name, c.source_language, c.target_language, c.weight, len(c.files)) for c in self.corpora
+        ]
+        parts = [len(self.train), self.dev is not None, self.test is not None, self.vocabulary is not None]
+        facts = [__version__, checksums, corpora, parts, self.settings.model_dump()]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Request:
+    """The words of the command line."""
+
+    what: Sequence[str]  # a recipe's name, or files
+    out: Path
+    dev: Sequence[str] = ()
+    test: Sequence[str] = ()
+    vocabulary: Path | None = None
+    config: Path | None = None
+    changes: Sequence[str] = ()
+    downloads: Path | None = None
+    mirror: str | None = None
+
+
+def plan(request: Request, reporter: Reporter) -> Job:
+    """The job that was asked for; fetches what a recipe needs."""
+    given = {
+        name: _one(name, words) for name, words in (("dev", request.dev), ("test", request.test)) if words
+    }
+    settings = config.load(Preparation, request.config, request.changes)  # a typo fails before any download
+    if len(request.what) == 1 and "=" not in request.what[0]:
+        recipe = recipes.find(request.what[0], reporter.note)
+        collected = _collect(recipe, request, reporter)
+        train, parts = collected.train, {"dev": collected.dev, "test": collected.test, **given}
+        changes = [f"clean.{name}={json.dumps(value)}" for name, value in recipe.cleaning.items()]
+        settings = config.load(Preparation, request.config, [*changes, *request.changes])
+        # Other rules or other text than the public record's: its counts say nothing here.
+        expected = (recipe.expected_raw_pairs, recipe.expected_clean_pairs)
+    else:
+        train, parts, expected = (
+            tuple(parse(request.what)),
+            {"dev": None, "test": None, **given},
+            (None, None),
+        )
+    job = Job(train, parts["dev"], parts["test"], settings, request.vocabulary, *expected)
+    _check_languages(job)
+    return job
+
+
+def _one(name: str, words: Sequence[str]) -> Corpus:
+    corpora = parse(words)
+    if len(corpora) > 1:
+        raise UsageError(f"--{name} names {len(corpora)} sets, expected one")
+    return corpora[0]
+
+
+def _collect(recipe: recipes.Recipe, request: Request, reporter: Reporter) -> recipes.Collected:
+    downloads = request.downloads or request.out.parent / "downloads"
+    with ExitStack() as stack:
+        stages: dict[str, Stage] = {}
+
+        def show(name: str, done_bytes: int, total_bytes: int | None) -> None:
+            if name not in stages:
+                stack.close()  # the file before is done
+                stages[name] = stack.enter_context(reporter.stage(f"Downloading {name}", "bytes"))
+            stages[name].at(done_bytes, total_bytes)
+
+        downloader = Downloader(downloads, request.mirror, show)
+        return recipe.collect(downloads / recipe.name, downloader.fetch)
+
+
+def _check_languages(job: Job) -> None:
+    languages = {(corpus.source_language, corpus.target_language) for corpus in job.corpora}
+    if len(languages) > 1:
+        found = ", ".join(f"{source} to {target}" for source, target in sorted(languages))
+        raise UsageError(f"training, dev and test text differ in languages: {found}")
+
+
+def _source_file(path: Path) -> SourceFile:
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return SourceFile(path=str(path), bytes=path.stat().st_size, sha256=digest)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", path=path) from None

@@ -1,0 +1,55 @@
+"""Work shared out to all cores, results in the order of the work."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import TypeVar
+
+from dragoman.errors import DragomanError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def cores() -> int:
+    """Cores this process may use: fewer than the machine has, in a container or under taskset."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers:
+    """A process per core. Spawned, not forked: a fork copies locks that threads of the parent may hold."""
+
+    def __init__(self, count: int | None = None):
+        self._count = count or cores()
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(self._count, mp_context=context)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """`function` of each item, in order. Only a few items are in flight, so memory stays flat."""
+        pending: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                pending.append(self._pool.submit(function, item))
+                if len(pending) > 2 * self._count:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        except BrokenProcessPool:
+            raise DragomanError(
+                "a worker process died (killed, or the machine ran out of memory)",
+                hint="run the same command again: finished stages are kept",
+            ) from None

@@ -1,0 +1,235 @@
+"""`dragoman prepare`: corpus -> clean text -> selection -> vocabulary -> tokens -> a data set with its card.
+
+The two long stages before encoding (clean text, vocabulary) are kept in DATA.stages until the data set is
+whole, so that a second attempt after a break begins where the first one stood.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from dragoman import __version__, atomic, config
+from dragoman.config import CleanRules
+from dragoman.data.card import Card, Check, CorpusFacts, Dropped, DroppedExample, PartFacts
+from dragoman.data.clean import Pair, Reason, hashes, normalise
+from dragoman.data.cleaned import CleanText, clean
+from dragoman.data.corpus import Corpus, read
+from dragoman.data.encode import encode
+from dragoman.data.jobs import Job
+from dragoman.data.parallel import Workers
+from dragoman.data.selection import Fate, Selection, select
+from dragoman.data.store import SIDES, VOCABULARY_FILE, fingerprint
+from dragoman.data.tokens import Tokenizer, learn
+from dragoman.errors import DataError, UsageError
+from dragoman.progress import Reporter
+
+
+def prepare(job: Job, out: Path, reporter: Reporter) -> Card:
+    """Makes the data set `out`, or returns the card of the one that is there if it came from the same job."""
+    if out.exists():
+        return _existing(out, job.key)
+    given = Tokenizer.load(job.vocabulary) if job.vocabulary else None  # a wrong one fails before the work
+    held_out = _read_held_out(job)
+    with _stages(out, job.key) as run_stage, Workers() as workers:
+        rules = job.settings.clean
+        text = CleanText(
+            run_stage("clean", lambda folder: clean(folder, job.train, rules, workers, reporter))
+        )
+        sources = hashes(pair.source.encode() for pairs in held_out.values() for pair in pairs)
+        selection = select(text, job.settings, sources, without_dev=job.dev is None)
+        if not selection.pairs(Fate.TRAIN).any():
+            raise DataError(
+                f"no training pair is left of {text.facts.read_pairs:,}: {_reasons(text, selection)}",
+                path=job.train[0].files[0].source,
+                hint="look at the reasons; --set clean.KEY=VALUE changes a rule",
+            )
+        learnt = run_stage("vocabulary", lambda folder: _learn(folder, text, selection, job, given, reporter))
+        with atomic.appearing(out) as folder:
+            shutil.copy(learnt / VOCABULARY_FILE, folder)
+            if job.dev is None:
+                held_out = {"dev": text.pairs(selection.pairs(Fate.DEV)), **held_out}
+            parts = _encode_parts(folder, text, selection, held_out, workers, reporter)
+            card = _card(folder, job, text, selection, parts)
+            (folder / "card.json").write_text(card.json_text(), encoding="utf-8")
+            (folder / "card.md").write_text(card.markdown(), encoding="utf-8")
+            config.write(job.settings, folder / "config.toml")
+    return card
+
+
+def _existing(out: Path, key: str) -> Card:
+    if (out / "card.json").exists():
+        card = Card.load(out / "card.json")
+        if card.job == key:
+            return card
+    raise UsageError(
+        "exists already, made from other files or settings",
+        path=out,
+        hint="choose another name with -o, or remove the folder first",
+    )
+
+
+@contextmanager
+def _stages(out: Path, key: str) -> Iterator[Callable[[str, Callable[[Path], None]], Path]]:
+    """A function that runs a stage into a folder of its own, or finds it finished by an earlier attempt."""
+    base = out.with_name(out.name + ".stages")
+    base.mkdir(parents=True, exist_ok=True)
+
+    def run_stage(name: str, make: Callable[[Path], None]) -> Path:
+        folder = base / f"{name}-{key[:16]}"
+        if not folder.exists():
+            with atomic.appearing(folder) as unfinished:
+                make(unfinished)
+        return folder
+
+    with open(base / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError("another process is preparing this data set", path=out) from None
+        for stale in base.iterdir():
+            if stale.is_dir() and not stale.name.endswith(key[:16]):
+                shutil.rmtree(stale)
+        yield run_stage
+        shutil.rmtree(base)
+
+
+def _read_held_out(job: Job) -> dict[str, list[Pair]]:
+    """Dev and test, whole: nothing is dropped from them, so a fault in them is an error."""
+    given = {"dev": job.dev, "test": job.test}
+    return {name: _read_all(corpus, job.settings.clean) for name, corpus in given.items() if corpus}
+
+
+def _read_all(corpus: Corpus, rules: CleanRules) -> list[Pair]:
+    pairs = []
+    for files in corpus.files:
+        for raw in read(corpus, files, Counter()):
+            try:
+                texts = [side.decode() for side in (raw.source, raw.target)]
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"not UTF-8 ({error.reason}), and nothing is dropped from a dev or test set",
+                    path=files.source,
+                    line=raw.line,
+                    hint="mend this line, in the file or its partner, or take both lines out",
+                ) from None
+            # Words stay as they are: scores are taken against this text.
+            pairs.append(Pair(*(" ".join(normalise(text, rules.normalise).split()) for text in texts)))
+    if not pairs:
+        raise DataError("holds no pair", path=corpus.files[0].source)
+    return pairs
+
+
+def _reasons(text: CleanText, selection: Selection) -> str:
+    dropped = text.tally().dropped + selection.tally.dropped
+    return ", ".join(f"{count:,} {reason}" for reason, count in dropped.most_common()) or "no pair was read"
+
+
+def _learn(
+    folder: Path, text: CleanText, selection: Selection, job: Job, given: Tokenizer | None, reporter: Reporter
+) -> None:
+    """The vocabulary, learnt from a seeded sample of the training pairs unless one was given."""
+    tokenizer = given
+    if tokenizer is None:
+        settings = job.settings.vocabulary
+        wanted = selection.pairs(Fate.TRAIN)
+        share = settings.sample_pairs / np.count_nonzero(wanted)
+        if share < 1:
+            wanted &= np.random.default_rng(job.settings.seed).random(len(wanted), dtype=np.float32) < share
+        sentences = (line.decode() for chunk in text.chunks(wanted) for side in chunk for line in side)
+        with reporter.stage(f"Learning {settings.size:,} subwords from {np.count_nonzero(wanted):,} pairs"):
+            tokenizer = learn(sentences, settings)
+    (folder / VOCABULARY_FILE).write_bytes(tokenizer.model)
+
+
+def _encode_parts(
+    folder: Path,
+    text: CleanText,
+    selection: Selection,
+    held_out: dict[str, list[Pair]],
+    workers: Workers,
+    reporter: Reporter,
+) -> dict[str, PartFacts]:
+    """Writes train, dev and test; dev and test keep their text for the scores."""
+    vocabulary = folder / VOCABULARY_FILE
+    train = selection.pairs(Fate.TRAIN)
+    count = int(np.count_nonzero(train))
+    parts = {"train": encode(folder / "train", text.chunks(train), count, vocabulary, workers, reporter)}
+    for name, pairs in held_out.items():
+        sides = ([pair.source.encode() for pair in pairs], [pair.target.encode() for pair in pairs])
+        parts[name] = encode(folder / name, iter([sides]), len(pairs), vocabulary, workers, reporter)
+        for side, lines in zip(SIDES, sides, strict=True):
+            (folder / name / f"{side}.txt").write_bytes(b"".join(line + b"\n" for line in lines))
+    return parts
+
+
+def _card(folder: Path, job: Job, text: CleanText, selection: Selection, parts: dict[str, PartFacts]) -> Card:
+    files = {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    tokenizer = Tokenizer.load(folder / VOCABULARY_FILE)
+    train = selection.pairs(Fate.TRAIN)
+    corpora = [
+        CorpusFacts(name=corpus.name, weight=corpus.weight, pairs=int(np.count_nonzero(train[first:end])))
+        for corpus, (first, end) in zip(job.train, text.corpus_ranges(len(job.train)), strict=True)
+    ]
+    tally = text.tally()
+    tally.add(selection.tally)
+    return Card(
+        source_language=job.train[0].source_language,
+        target_language=job.train[0].target_language,
+        parts=parts,
+        corpora=corpora,
+        read_pairs=text.facts.read_pairs,
+        read_bytes={"source": text.facts.source_bytes, "target": text.facts.target_bytes},
+        dropped={
+            reason: Dropped(
+                pairs=tally.dropped[reason],
+                examples=[DroppedExample(**example._asdict()) for example in tally.examples[reason]],
+            )
+            for reason in Reason
+            if tally.dropped[reason]
+        },
+        skipped_units=text.facts.skipped_units,
+        vocabulary_pieces=len(tokenizer),
+        vocabulary_asked=len(tokenizer) if job.vocabulary else job.settings.vocabulary.size,
+        vocabulary_sha256=tokenizer.sha256,
+        notes=_notes(job, tokenizer, parts),
+        checks=_checks(job, text),
+        sources=job.sources,
+        files=files,
+        fingerprint=fingerprint(folder, list(files), corpora),
+        job=job.key,
+        made_with=f"dragoman {__version__}",
+    )
+
+
+def _notes(job: Job, tokenizer: Tokenizer, parts: dict[str, PartFacts]) -> list[str]:
+    notes = []
+    if job.dev is None:
+        pairs = parts["dev"].pairs
+        notes.append(
+            f"no dev set was given: {pairs:,} training pairs were held out (seed {job.settings.seed})"
+        )
+    asked = job.settings.vocabulary.size
+    if job.vocabulary is None and len(tokenizer) < asked:
+        notes.append(f"{asked:,} subwords were asked for; this text supports {len(tokenizer):,}")
+    return notes
+
+
+def _checks(job: Job, text: CleanText) -> list[Check]:
+    """The recipe's counts. Too few raw pairs mean a broken source, and the card says so either way."""
+    checks = []
+    if job.expected_raw_pairs is not None:
+        checks.append(Check(what="pairs read", expected=job.expected_raw_pairs, found=text.facts.read_pairs))
+    if job.expected_clean_pairs is not None:
+        checks.append(Check(what="clean pairs", expected=job.expected_clean_pairs, found=len(text)))
+    return checks

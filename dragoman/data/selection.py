@@ -1,0 +1,106 @@
+"""What can be judged only over the whole corpus: duplicates, leakage into dev or test, held-out pairs.
+
+Works on 64-bit hashes of the pairs, so that memory stays within 16 bytes per pair: the hashes (8), the fate
+of each pair (1), and at most 4 more while duplicates are looked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from dragoman.config import HeldOut, Preparation
+from dragoman.data.clean import EXAMPLES_KEPT, Reason, Tally
+from dragoman.data.cleaned import CleanText
+from dragoman.errors import DataError
+
+_PARTS = 16  # duplicates are looked for in one part of the hashes at a time: less memory, same result
+
+
+class Fate(IntEnum):
+    """What becomes of a clean pair."""
+
+    TRAIN = 0
+    DEV = 1
+    DUPLICATE = 2
+    LEAKAGE = 3
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The fate of every clean pair."""
+
+    fate: np.ndarray  # uint8, values of Fate
+    tally: Tally  # duplicates and leakage
+
+    def pairs(self, fate: Fate) -> np.ndarray:
+        """True for the pairs of this fate."""
+        return self.fate == fate
+
+
+def select(
+    text: CleanText, settings: Preparation, held_out_sources: np.ndarray, without_dev: bool
+) -> Selection:
+    """Decides over every clean pair. `held_out_sources` are the hashes of all dev and test sources."""
+    fate = np.full(len(text), Fate.TRAIN, dtype=np.uint8)
+    if settings.clean.drop_duplicates:
+        fate[duplicates(text.pair_hashes())] = Fate.DUPLICATE
+    chosen = hold_out(fate, settings.held_out, settings.seed) if without_dev else np.array([], dtype=np.int64)
+    sources = text.source_hashes()
+    if settings.clean.drop_leakage:
+        known = np.concatenate([held_out_sources, sources[chosen]])
+        fate[contained(sources, known) & (fate == Fate.TRAIN)] = Fate.LEAKAGE
+    fate[chosen] = Fate.DEV
+    return Selection(fate, _tally(text, fate))
+
+
+def _tally(text: CleanText, fate: np.ndarray) -> Tally:
+    reasons = {Fate.DUPLICATE: Reason.DUPLICATE, Fate.LEAKAGE: Reason.LEAKAGE}
+    tally = Tally()
+    for value, reason in reasons.items():
+        dropped = fate == value
+        if dropped.any():
+            tally.dropped[reason] = int(np.count_nonzero(dropped))
+            first = np.flatnonzero(dropped)[:EXAMPLES_KEPT].tolist()
+            tally.examples[reason] = text.examples(first)
+    return tally
+
+
+def duplicates(hashes: np.ndarray) -> np.ndarray:
+    """True where the same hash stands earlier in the array."""
+    repeated = np.zeros(len(hashes), dtype=bool)
+    low_bytes = hashes.view(np.uint8)[::8]
+    for part in range(_PARTS):
+        members = np.flatnonzero(low_bytes % _PARTS == part).astype(np.uint32)
+        values = hashes[members]
+        order = np.argsort(values, kind="stable")  # stable: the first occurrence stays first
+        values = values[order]
+        repeated[members[order[1:]][values[1:] == values[:-1]]] = True
+    return repeated
+
+
+def contained(hashes: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """True where a hash is one of `among`, which is small."""
+    found = np.zeros(len(hashes), dtype=bool)
+    known = np.unique(among)
+    if len(known) == 0:
+        return found
+    for start in range(0, len(hashes), 1 << 20):
+        piece = hashes[start : start + (1 << 20)]
+        places = np.minimum(np.searchsorted(known, piece), len(known) - 1)
+        found[start : start + (1 << 20)] = known[places] == piece
+    return found
+
+
+def hold_out(fate: np.ndarray, settings: HeldOut, seed: int) -> np.ndarray:
+    """Indices of training pairs to set aside as dev, drawn by seed."""
+    candidates = np.flatnonzero(fate == Fate.TRAIN)
+    count = min(settings.pairs, int(len(candidates) * settings.most_share))
+    if count == 0:
+        raise DataError(
+            f"only {len(candidates)} clean pairs: too few to hold any out as dev",
+            hint="give a dev set with --dev, or more text",
+        )
+    return np.sort(np.random.default_rng(seed).choice(candidates, size=count, replace=False))

@@ -1,0 +1,143 @@
+"""The data set on disk: memory-mapped tokens. Opening one costs the same whatever its size.
+
+    DATA/
+      card.json, card.md     what is in it
+      config.toml            how it was prepared
+      vocabulary.model       SentencePiece
+      train/  dev/  test/    source.tokens, source.offsets, target.tokens, target.offsets
+                             and for dev and test the text: source.txt, target.txt
+
+`tokens` holds all sentences end to end, each closed by EOS, in 16 bits where the vocabulary allows;
+`offsets` (64 bits, one more than there are pairs) says where each begins. Little-endian throughout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import numpy as np
+
+from dragoman.data.card import Card, CorpusFacts
+from dragoman.data.tokens import Tokenizer
+from dragoman.errors import DataError
+
+SIDES = ("source", "target")
+VOCABULARY_FILE = "vocabulary.model"
+
+
+class Side:
+    """One language of a part."""
+
+    def __init__(self, folder: Path, name: str, token_type: type[np.unsignedinteger]):
+        self.tokens = np.memmap(folder / f"{name}.tokens", dtype=token_type, mode="r")
+        self.offsets = np.memmap(folder / f"{name}.offsets", dtype=np.uint64, mode="r")
+
+    def lengths(self, rows: np.ndarray) -> np.ndarray:
+        """Tokens of each row, EOS included."""
+        return (self.offsets[rows + 1] - self.offsets[rows]).astype(np.int64)
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens of these rows end to end as int64, and the length of each."""
+        lengths = self.lengths(rows)
+        ends = np.cumsum(lengths)
+        # Where each token of the result stands in `tokens`: its row's offset, less what came before it.
+        places = np.repeat(self.offsets[rows].astype(np.int64) - (ends - lengths), lengths)
+        places += np.arange(int(ends[-1]) if len(ends) else 0)
+        return self.tokens[places].astype(np.int64), lengths
+
+
+class Part:
+    """Train, dev or test: pairs by number, from 0."""
+
+    def __init__(self, folder: Path, token_type: type[np.unsignedinteger]):
+        self._folder = folder
+        self.source = Side(folder, "source", token_type)
+        self.target = Side(folder, "target", token_type)
+
+    def __len__(self) -> int:
+        return len(self.source.offsets) - 1
+
+    def text(self, side: str) -> list[str]:
+        """The sentences of dev or test as they were given; a training part keeps tokens only."""
+        return (self._folder / f"{side}.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+class DataSet:
+    """A prepared data set."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            self.card = Card.load(path / "card.json")
+        except FileNotFoundError:
+            raise DataError(
+                "no data set here", path=path, hint="make one with: dragoman prepare ... -o DATA"
+            ) from None
+        self.tokenizer = Tokenizer.load(path / VOCABULARY_FILE)
+        self._check_sizes()
+        token_type = self.tokenizer.token_type
+        self.parts = {name: Part(path / name, token_type) for name in self.card.parts}
+
+    @property
+    def train(self) -> Part:
+        return self.parts["train"]
+
+    def _check_sizes(self) -> None:
+        """A copy that was cut short is found now, not as nonsense in a batch."""
+        for name, expected in self.card.files.items():
+            path = self.path / name
+            found = path.stat().st_size if path.exists() else None
+            if found != expected:
+                state = "is missing" if found is None else f"has {found:,} bytes"
+                raise DataError(
+                    f"{state}; the card says {expected:,} bytes",
+                    path=path,
+                    hint="copy or prepare the data set again",
+                )
+
+
+class PartWriter:
+    """Appends encoded pairs to a part's files. Written, not mapped: mapped pages count as memory in use."""
+
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self._stack = ExitStack()
+        self._tokens = [self._open(folder / f"{side}.tokens") for side in SIDES]
+        self._offsets = [self._open(folder / f"{side}.offsets") for side in SIDES]
+        self._end = [0, 0]
+        for file in self._offsets:
+            file.write(np.zeros(1, dtype="<u8").tobytes())
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _open(self, path: Path) -> BinaryIO:
+        return self._stack.enter_context(open(path, "wb"))
+
+    def add(self, sides: tuple[tuple[np.ndarray, np.ndarray], ...]) -> None:
+        """Tokens and lengths of the source sentences, then of the target sentences."""
+        for number, (tokens, lengths) in enumerate(sides):
+            ends = np.cumsum(lengths, dtype=np.uint64) + np.uint64(self._end[number])
+            self._tokens[number].write(tokens.astype(tokens.dtype.newbyteorder("<"), copy=False).data)
+            self._offsets[number].write(ends.astype("<u8", copy=False).data)
+            self._end[number] += len(tokens)
+
+
+def fingerprint(folder: Path, names: list[str], corpora: list[CorpusFacts]) -> str:
+    """One checksum over the files named and the corpora's weights: what decides every batch of a run."""
+    whole = hashlib.sha256()
+    for corpus in corpora:
+        whole.update(f"{corpus.pairs} pairs, weight {corpus.weight!r}\n".encode())
+    for name in sorted(names):
+        with open(folder / name, "rb") as file:
+            whole.update(f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return whole.hexdigest()

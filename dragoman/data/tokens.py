@@ -1,0 +1,98 @@
+"""Subwords: learn a vocabulary, load one, encode and decode. SentencePiece does the work."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from dragoman.config import VocabularySettings
+from dragoman.errors import DataError
+
+PAD, EOS, BOS, UNK = 0, 1, 2, 3  # as in the vocabulary of the public WMT16 en-de runs
+
+
+class Tokenizer:
+    """A SentencePiece model with our four special ids."""
+
+    def __init__(self, model: bytes, path: Path | str = "vocabulary"):
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except (RuntimeError, ValueError) as error:
+            raise DataError(f"not a SentencePiece model: {error}", path=path) from None
+        self.model = model
+        self._check_special_ids(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Tokenizer:
+        try:
+            return cls(path.read_bytes(), path)
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+
+    def __len__(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.model).hexdigest()
+
+    @property
+    def token_type(self) -> type[np.unsignedinteger]:
+        """The narrowest type that holds every id."""
+        return np.uint16 if len(self) <= 1 << 16 else np.uint32
+
+    def encode(self, lines: Sequence[str] | Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens of all lines end to end, each closed by EOS, and how many each line has."""
+        rows = self._processor.encode(lines, add_eos=True, num_threads=1)
+        lengths = np.fromiter(map(len, rows), dtype=np.uint32, count=len(rows))
+        tokens = np.fromiter(chain.from_iterable(rows), dtype=self.token_type, count=int(lengths.sum()))
+        return tokens, lengths
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Text of each row of ids; special ids leave no trace."""
+        return list(self._processor.decode([list(map(int, row)) for row in rows])) if rows else []
+
+    def _check_special_ids(self, path: Path | str) -> None:
+        processor = self._processor
+        found = (processor.pad_id(), processor.eos_id(), processor.bos_id(), processor.unk_id())
+        if found != (PAD, EOS, BOS, UNK):
+            raise DataError(
+                f"special ids are pad {found[0]}, eos {found[1]}, bos {found[2]}, unk {found[3]}; "
+                f"expected pad {PAD}, eos {EOS}, bos {BOS}, unk {UNK}",
+                path=path,
+                hint="train it with --pad_id=0 --eos_id=1 --bos_id=2 --unk_id=3, or leave --vocab out",
+            )
+
+
+def learn(sentences: Iterable[str], settings: VocabularySettings) -> Tokenizer:
+    """A BPE vocabulary of the size asked for, or the largest that so little text supports."""
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=settings.size,
+            hard_vocab_limit=False,  # a small text gets the largest vocabulary it supports
+            character_coverage=settings.character_coverage,
+            normalization_rule_name="identity",  # the text is normalised already; what goes in comes out
+            pad_id=PAD,
+            eos_id=EOS,
+            bos_id=BOS,
+            unk_id=UNK,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        if "smaller than required_chars" in str(error):
+            raise DataError(
+                f"vocabulary.size = {settings.size} has no room for the characters of this text",
+                hint="a larger vocabulary.size, or a lower vocabulary.character_coverage",
+            ) from None
+        raise DataError(f"no vocabulary could be learnt: {error}") from None
+    return Tokenizer(model.getvalue())

@@ -1,0 +1,102 @@
+"""How long work shows itself: a bar on a terminal, a plain line now and then in a log, or nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+_LINE_SECONDS = 10.0  # between two lines in a log
+
+
+class Stage:
+    """One piece of work under way. This one shows nothing; the others draw."""
+
+    def at(self, done: float, total: float | None = None) -> None:
+        """So much is done, of so much where that is known."""
+
+
+class Reporter:
+    """Shows nothing: for tests, and for callers with no reader."""
+
+    def note(self, text: str) -> None:
+        """A line worth keeping."""
+
+    @contextmanager
+    def stage(self, name: str, unit: str = "") -> Iterator[Stage]:
+        yield Stage()
+
+
+class _BarStage(Stage):
+    def __init__(self, bar: Progress, task: int, unit: str):
+        self._bar, self._task, self._unit = bar, task, unit
+
+    def at(self, done: float, total: float | None = None) -> None:
+        amount = f"{done:,.0f} {self._unit}" if total is None else f"{done:,.0f} of {total:,.0f} {self._unit}"
+        self._bar.update(self._task, completed=done, total=total, amount=amount)  # type: ignore[arg-type]
+
+
+class BarReporter(Reporter):
+    """Bars of rich, for a person at a terminal."""
+
+    def __init__(self, console: Console):
+        self._console = console
+
+    def note(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False)
+
+    @contextmanager
+    def stage(self, name: str, unit: str = "") -> Iterator[Stage]:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[amount]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self._console) as bar:
+            yield _BarStage(bar, bar.add_task(name, total=None, amount=""), unit)
+
+
+class _LineStage(Stage):
+    def __init__(self, name: str, unit: str):
+        self._name, self._unit = name, unit
+        self._next = time.monotonic() + _LINE_SECONDS
+
+    def at(self, done: float, total: float | None = None) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _LINE_SECONDS
+        share = f" ({done / total:.0%})" if total else ""
+        print(f"{self._name}: {done:,.0f} {self._unit}{share}", file=sys.stderr, flush=True)
+
+
+class LineReporter(Reporter):
+    """Plain lines on standard error, for a log file."""
+
+    def note(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    @contextmanager
+    def stage(self, name: str, unit: str = "") -> Iterator[Stage]:
+        began = time.monotonic()
+        yield _LineStage(name, unit)
+        self.note(f"{name}: {time.monotonic() - began:.1f} s")
+
+
+def reporter() -> Reporter:
+    """Bars where a person looks on, lines elsewhere; on standard error, as standard output is for answers."""
+    console = Console(stderr=True)
+    return BarReporter(console) if console.is_terminal else LineReporter()
