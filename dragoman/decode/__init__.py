@@ -1,0 +1,5 @@
+"""From a trained model to translations."""
+
+from dragoman.decode.search import Hypothesis, search
+
+__all__ = ["Hypothesis", "search"]

@@ -1,0 +1,132 @@
+"""Batched beam search in PyTorch; greedy search is a beam of 1.
+
+Shape letters: B sentences still searched, K hypotheses of each, M candidates of each, V vocabulary, T tokens.
+
+The rules are CTranslate2's, so that scores of a run and of an exported model agree: from the best 2 x beam
+continuations, those among the first `beam` that end are finished, and the best `beam` that do not end go on.
+A sentence is done when `beam` hypotheses are finished or its length limit is reached. The best is the one
+with the highest log-probability (that of EOS included) over length^penalty (EOS not counted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.data.tokens import BOS, EOS
+from dragoman.model import Cache, Transformer
+from dragoman.model.packing import Lengths
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    tokens: list[int]  # without EOS
+    score: float  # log-probability over length^penalty; -inf if there are no tokens and a penalty
+
+
+@torch.no_grad()
+def search(
+    model: Transformer,
+    source_N: Tensor,
+    source_lengths: Lengths,
+    limits: Sequence[int],
+    *,
+    beam: int = 4,
+    length_penalty: float = 0.6,
+) -> list[Hypothesis]:
+    """The best translation found of each packed source sentence, of at most so many tokens, EOS counted.
+
+    Fastest when the sentences of a call are of similar length. The model must be in evaluation mode.
+    """
+    if model.training:
+        raise ValueError("search needs model.eval(): dropout would make translations random")
+    cache = model.start(source_N, source_lengths)
+    live = _Live.begin(cache.sentences)
+    finished: list[list[Hypothesis]] = [[] for _ in range(cache.sentences)]
+    while len(live.sentences):
+        candidates = _extend(model, cache, live, beam)
+        is_last = live.length + 1 >= np.asarray(limits)[live.sentences]
+        for row, column in zip(*np.nonzero(candidates.ends(beam, is_last)), strict=True):
+            hypothesis = candidates.hypothesis(row, column, length_penalty)
+            finished[live.sentences[row]].append(hypothesis)
+        is_full = np.array([len(finished[sentence]) >= beam for sentence in live.sentences])
+        live = _advance(cache, live, candidates, ~(is_last | is_full), beam)
+    return [max(hypotheses, key=lambda hypothesis: hypothesis.score) for hypotheses in finished]
+
+
+@dataclass(frozen=True)
+class _Live:
+    """The unfinished hypotheses, on the host: K to each unfinished sentence, which `sentences` names."""
+
+    sentences: np.ndarray  # [B]
+    scores_BK: np.ndarray  # log-probabilities; -inf marks a place for which there was no hypothesis
+    tokens_BKT: np.ndarray
+
+    @classmethod
+    def begin(cls, sentences: int) -> _Live:
+        return cls(
+            np.arange(sentences), np.zeros((sentences, 1), np.float32), np.full((sentences, 1, 1), BOS)
+        )
+
+    @property
+    def length(self) -> int:
+        return self.tokens_BKT.shape[2] - 1  # without BOS
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """The best continuations of each sentence, best first."""
+
+    scores_BM: np.ndarray
+    parents_BM: np.ndarray  # which of the K hypotheses each one continues
+    tokens_BMT: np.ndarray
+
+    def ends(self, beam: int, is_last: np.ndarray) -> np.ndarray:
+        """Which candidates are finished: those that end in EOS, or all at the length limit."""
+        is_end = (self.tokens_BMT[:, :beam, -1] == EOS) | is_last[:, None]
+        return is_end & np.isfinite(self.scores_BM[:, :beam])
+
+    def hypothesis(self, row: int, column: int, length_penalty: float) -> Hypothesis:
+        tokens = self.tokens_BMT[row, column, 1:].tolist()
+        if tokens[-1] == EOS:
+            tokens.pop()
+        norm = len(tokens) ** length_penalty
+        return Hypothesis(tokens, float(self.scores_BM[row, column]) / norm if norm else -np.inf)
+
+
+def _extend(model: Transformer, cache: Cache, live: _Live, beam: int) -> _Candidates:
+    """One step of the model, and the best 2 x beam continuations by summed log-probability."""
+    device = model.embedding.weight.device
+    tokens_R = torch.from_numpy(live.tokens_BKT[:, :, -1].flatten()).to(device)
+    log_p_RV = model.step(tokens_R, cache).float().log_softmax(-1)
+    sums_RV = log_p_RV.add_(torch.from_numpy(live.scores_BK.reshape(-1, 1)).to(device))
+    vocabulary = sums_RV.shape[1]
+    sums_BM = sums_RV.view(len(live.sentences), -1)
+    best = sums_BM.topk(min(2 * beam, sums_BM.shape[1]))
+    scores_BM, indices_BM = best.values.cpu().numpy(), best.indices.cpu().numpy()  # host-device wait
+    parents_BM, next_BM = np.divmod(indices_BM, vocabulary)
+    kept_BMT = np.take_along_axis(live.tokens_BKT, parents_BM[:, :, None], 1)
+    return _Candidates(scores_BM, parents_BM, np.concatenate((kept_BMT, next_BM[:, :, None]), 2))
+
+
+def _advance(cache: Cache, live: _Live, candidates: _Candidates, goes_on: np.ndarray, beam: int) -> _Live:
+    """The best candidates that do not end, of the sentences that go on; the cache follows."""
+    alive_BM = np.where(candidates.tokens_BMT[:, :, -1] == EOS, -np.inf, candidates.scores_BM)
+    goes_on = goes_on & np.isfinite(alive_BM).any(1)
+    order_BK = np.argsort(-alive_BM, axis=1, kind="stable")[goes_on, :beam]
+    parents_BK = np.take_along_axis(candidates.parents_BM[goes_on], order_BK, 1)
+    rows_R = (np.flatnonzero(goes_on)[:, None] * live.scores_BK.shape[1] + parents_BK).flatten()
+    device = cache.memory[0][0].device
+    if not goes_on.all():
+        cache.keep_sentences(torch.from_numpy(np.flatnonzero(goes_on)).to(device))
+    if not np.array_equal(rows_R, np.arange(live.scores_BK.size)):  # greedy search never reorders
+        cache.keep_rows(torch.from_numpy(rows_R).to(device))
+    return _Live(
+        live.sentences[goes_on],
+        np.take_along_axis(alive_BM[goes_on], order_BK, 1).astype(np.float32),
+        np.take_along_axis(candidates.tokens_BMT[goes_on], order_BK[:, :, None], 1),
+    )

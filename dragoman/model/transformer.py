@@ -1,0 +1,205 @@
+"""The encoder-decoder Transformer: pre-norm, one embedding for source, target and output.
+
+Shape letters: N rows (tokens of all sentences, end to end), D width, V vocabulary, L slots of the longest
+sentence, B sentences, R rows of a search (one per hypothesis).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.config import Model
+from dragoman.data.tokens import BOS
+from dragoman.errors import ConfigError
+from dragoman.model.attention import CrossAttention, KeysValues, SelfAttention
+from dragoman.model.cache import Cache
+from dragoman.model.dropout import add_dropped, dropout, relu_dropped
+from dragoman.model.loss import cross_entropy_sum
+from dragoman.model.packing import Lengths, Packing
+
+
+def sinusoids(length: int, width: int, device: torch.device | str = "cpu") -> Tensor:
+    """Position signals [length, width] for positions 1 to `length`: all sines, then all cosines.
+
+    The frequencies 10000^(-i / (width/2 - 1)) and the first position are those of M2M100 with pad id 0.
+    """
+    half = width // 2
+    frequencies = torch.exp(torch.arange(half, device=device) * (-math.log(10000.0) / (half - 1)))
+    angles = torch.arange(1, length + 1, device=device)[:, None] * frequencies
+    return torch.cat((angles.sin(), angles.cos()), 1)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config: Model):
+        super().__init__()
+        self.rate = config.feedforward_dropout
+        self.inner = nn.Linear(config.width, config.feedforward)
+        self.outer = nn.Linear(config.feedforward, config.width)
+
+    def forward(self, x_ND: Tensor) -> Tensor:
+        return self.outer(relu_dropped(self.inner(x_ND), self.rate if self.training else 0.0))
+
+
+class Block(nn.Module):
+    """What encoder and decoder layers share: self-attention, feed-forward, dropout before each addition."""
+
+    def __init__(self, config: Model):
+        super().__init__()
+        self.rate = config.dropout
+        self.attention_norm = nn.LayerNorm(config.width)
+        self.attention = SelfAttention(config.width, config.heads, config.attention_dropout)
+        self.feedforward_norm = nn.LayerNorm(config.width)
+        self.feedforward = FeedForward(config)
+
+    def add(self, x_ND: Tensor, change_ND: Tensor) -> Tensor:
+        return add_dropped(x_ND, change_ND, self.rate if self.training else 0.0)
+
+
+class EncoderLayer(Block):
+    def forward(self, x_ND: Tensor, packing: Packing) -> Tensor:
+        x_ND = self.add(x_ND, self.attention(self.attention_norm(x_ND), packing))
+        return self.add(x_ND, self.feedforward(self.feedforward_norm(x_ND)))
+
+
+class DecoderLayer(Block):
+    def __init__(self, config: Model):
+        super().__init__(config)
+        self.cross_attention_norm = nn.LayerNorm(config.width)
+        self.cross_attention = CrossAttention(config.width, config.heads, config.attention_dropout)
+
+    def forward(self, x_ND: Tensor, packing: Packing, memory_ND: Tensor, source: Packing) -> Tensor:
+        x_ND = self.add(x_ND, self.attention(self.attention_norm(x_ND), packing, causal=True))
+        keys_values = self.cross_attention.keys_values(memory_ND, source)
+        return self._rest(x_ND, packing, keys_values, source.mask_B11L)
+
+    def step(self, x_RD: Tensor, packing: Packing, cache: Cache, layer: int) -> Tensor:
+        """One more token of each hypothesis; the hypotheses of a sentence are its rows in `packing`."""
+        change_RD, cache.past[layer] = self.attention.step(self.attention_norm(x_RD), cache.past[layer])
+        return self._rest(self.add(x_RD, change_RD), packing, cache.memory[layer], cache.mask_B11S)
+
+    def _rest(self, x_ND: Tensor, packing: Packing, memory: KeysValues, mask: Tensor | None) -> Tensor:
+        queries_ND = self.cross_attention_norm(x_ND)
+        x_ND = self.add(x_ND, self.cross_attention(queries_ND, packing, memory, mask))
+        return self.add(x_ND, self.feedforward(self.feedforward_norm(x_ND)))
+
+
+class Encoder(nn.Module):
+    layers: Sequence[EncoderLayer]
+
+    def __init__(self, config: Model):
+        super().__init__()
+        layers = [EncoderLayer(config) for _ in range(config.encoder_layers)]
+        self.layers = nn.ModuleList(layers)  # type: ignore[assignment]
+        self.norm = nn.LayerNorm(config.width)
+
+    def forward(self, x_ND: Tensor, packing: Packing) -> Tensor:
+        for layer in self.layers:
+            x_ND = layer(x_ND, packing)
+        return self.norm(x_ND)
+
+
+class Decoder(nn.Module):
+    layers: Sequence[DecoderLayer]
+
+    def __init__(self, config: Model):
+        super().__init__()
+        layers = [DecoderLayer(config) for _ in range(config.decoder_layers)]
+        self.layers = nn.ModuleList(layers)  # type: ignore[assignment]
+        self.norm = nn.LayerNorm(config.width)
+
+    def forward(self, x_ND: Tensor, packing: Packing, memory_ND: Tensor, source: Packing) -> Tensor:
+        for layer in self.layers:
+            x_ND = layer(x_ND, packing, memory_ND, source)
+        return self.norm(x_ND)
+
+    def start(self, memory_ND: Tensor, source: Packing) -> Cache:
+        memory = [layer.cross_attention.keys_values(memory_ND, source) for layer in self.layers]
+        return Cache(memory, source.mask_B11L)
+
+    def step(self, x_RD: Tensor, cache: Cache) -> Tensor:
+        packing = cache.rows_per_sentence(len(x_RD))
+        for number, layer in enumerate(self.layers):
+            x_RD = layer.step(x_RD, packing, cache, number)
+        return self.norm(x_RD)
+
+
+class Transformer(nn.Module):
+    """Transformer-base with 32,768 pieces has 60,880,896 parameters. Seed torch before building one."""
+
+    def __init__(self, config: Model, vocabulary: int):
+        super().__init__()
+        if config.width % config.heads or config.width % 2:
+            raise ConfigError(
+                f"model.width = {config.width}: must be even and a multiple of model.heads = {config.heads}"
+            )
+        self.config = config
+        self.embedding = nn.Embedding(vocabulary, config.width)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self._initialise()
+
+    def forward(
+        self,
+        source_N: Tensor,
+        source_lengths: Lengths,
+        target_N: Tensor,
+        target_lengths: Lengths,
+        label_smoothing: float = 0.0,
+    ) -> Tensor:
+        """The loss summed over a microbatch's target rows; without smoothing, its negative log-likelihood.
+
+        Tokens are packed end to end, each sentence closed by EOS. Lengths belong on the CPU: on a GPU they
+        cost a host-device wait. As numpy arrays they also stay there under DDP, which moves tensors.
+        """
+        source = Packing.of(source_lengths, source_N.device)
+        target = Packing.of(target_lengths, target_N.device)
+        # One lookup for both sides: its gradient is as large as the vocabulary, whatever the batch.
+        rows_ND = self._embed(
+            torch.cat((source_N, shift_right(target_N, target.starts_B))),
+            torch.cat((source.positions_N, target.positions_N)),
+            max(source.longest, target.longest),
+        )
+        source_ND, target_ND = rows_ND.split((len(source_N), len(target_N)))
+        hidden_ND = self.decoder(target_ND, target, self.encoder(source_ND, source), source)
+        return cross_entropy_sum(hidden_ND, self.embedding.weight, target_N, label_smoothing)
+
+    def start(self, source_N: Tensor, source_lengths: Lengths) -> Cache:
+        """Encodes sentences for a search: what `step` needs of them, with one empty hypothesis each."""
+        source = Packing.of(source_lengths, source_N.device)
+        x_ND = self._embed(source_N, source.positions_N, source.longest)
+        return self.decoder.start(self.encoder(x_ND, source), source)
+
+    def step(self, tokens_R: Tensor, cache: Cache) -> Tensor:
+        """Logits [R, V] of what follows each hypothesis, given its newest token; the cache grows by that."""
+        x_RD = self._embed(tokens_R, torch.full_like(tokens_R, cache.length), cache.length + 1)
+        return F.linear(self.decoder.step(x_RD, cache), self.embedding.weight)
+
+    def _embed(self, tokens_N: Tensor, positions_N: Tensor, longest: int) -> Tensor:
+        signal_ND = sinusoids(longest, self.config.width, tokens_N.device).index_select(0, positions_N)
+        x_ND = torch.add(signal_ND, self.embedding(tokens_N), alpha=math.sqrt(self.config.width))
+        return dropout(x_ND, self.config.dropout if self.training else 0.0)
+
+    def _initialise(self) -> None:
+        # Times sqrt(D) a lookup has unit variance, the order of the position signal beside it; as the output
+        # projection the same weight gives logits of unit variance, so the first loss is not far above log(V).
+        nn.init.normal_(self.embedding.weight, std=self.config.width**-0.5)
+        for module in self.modules():
+            if isinstance(module, FeedForward):
+                for linear in (module.inner, module.outer):
+                    nn.init.xavier_uniform_(linear.weight)
+                    nn.init.zeros_(linear.bias)
+            elif isinstance(module, SelfAttention | CrossAttention):
+                # A weight that holds two or three projections gets the range of each, not of the stack.
+                for weight in module.parameters():
+                    for projection in weight.split(self.config.width):
+                        nn.init.xavier_uniform_(projection)
+
+
+def shift_right(target_N: Tensor, starts_B: Tensor) -> Tensor:
+    """What the decoder reads: BOS, then each sentence without its last token."""
+    return target_N.roll(1).index_fill_(0, starts_B, BOS)

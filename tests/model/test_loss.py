@@ -1,0 +1,49 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dragoman.model.loss import cross_entropy_sum
+
+
+def inputs(rows: int = 23, width: int = 8, vocabulary: int = 31) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    hidden = torch.randn(rows, width, generator=generator, requires_grad=True)
+    weight = torch.randn(vocabulary, width, generator=generator, requires_grad=True)
+    return hidden, weight, torch.randint(vocabulary, (rows,), generator=generator)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("chunk_rows", [1, 4, 23, 100])
+def test_loss_equals_cross_entropy_on_full_logits(smoothing: float, chunk_rows: int) -> None:
+    hidden, weight, target = inputs()
+    ours = cross_entropy_sum(hidden, weight, target, smoothing, chunk_rows)
+    theirs = F.cross_entropy(hidden @ weight.T, target, reduction="sum", label_smoothing=smoothing)
+    torch.testing.assert_close(ours, theirs)
+    # A scaled loss, as when it is divided by the step's tokens.
+    torch.testing.assert_close(
+        torch.autograd.grad(ours / 7, (hidden, weight)), torch.autograd.grad(theirs / 7, (hidden, weight))
+    )
+
+
+def test_large_logits_stay_finite() -> None:
+    hidden, weight, target = inputs()
+    ours = cross_entropy_sum(hidden * 1e3, weight, target, 0.1)
+    theirs = F.cross_entropy(hidden @ weight.T * 1e3, target, reduction="sum", label_smoothing=0.1)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_no_gradient_is_computed_where_none_is_wanted() -> None:
+    hidden, weight, target = inputs()
+    with torch.no_grad():
+        without = cross_entropy_sum(hidden, weight, target, 0.1)
+    assert not without.requires_grad
+    torch.testing.assert_close(without, cross_entropy_sum(hidden, weight, target, 0.1).detach())
+
+
+def test_a_second_backward_is_an_error_not_a_wrong_gradient() -> None:
+    hidden, weight, target = inputs()
+    loss = cross_entropy_sum(hidden, weight, target)
+    (loss * 2).backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
