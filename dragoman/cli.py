@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -25,6 +26,7 @@ Setting = Annotated[
     list[str],
     typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. clean.max_words=100."),
 ]
+_CTRL_C = 130  # exit code, as shells and typer have it
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -36,6 +38,19 @@ def dragoman(
     if version:
         print(f"dragoman {__version__}")
         raise typer.Exit
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where data/demo and runs/demo are made.")] = Path("."),
+) -> None:
+    """Train the built-in corpus on 2 workers and translate with it: minutes, offline.
+
+    Example: dragoman demo
+    """
+    from dragoman import demo
+
+    print(demo.run(folder, progress.reporter()))
 
 
 @app.command()
@@ -77,6 +92,73 @@ def prepare(
         reporter.note(f"Data set: {out} (card.md says what is in it)")
 
 
+@app.command()
+def train(
+    settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
+    data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
+    run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
+    workers: Annotated[int, typer.Option(min=1, help="Ranks to start on this machine.")] = 1,
+    start_from: Annotated[
+        Path | None, typer.Option("--from", metavar="MODEL", help="Begin with another model's weights.")
+    ] = None,
+    changes: Setting = [],
+) -> None:
+    """Train a model, or go on where a run stopped.
+
+    The step is defined by the config: more workers make it faster, not larger. Under torchrun each process
+    is a rank and --workers is not looked at.
+
+    Example: dragoman train configs/demo.toml --data data/demo --run runs/demo --workers 2
+    """
+    from dragoman import config
+    from dragoman.config import Training
+    from dragoman.launch import local
+    from dragoman.rundir import RunFolder
+    from dragoman.sync.world import is_worker
+    from dragoman.train.run import Job, check
+    from dragoman.train.run import run as run_rank
+
+    command = shlex.join(["dragoman", *sys.argv[1:]])
+    job = Job(config.load(Training, settings, changes), data, RunFolder(run), start_from, command)
+    if is_worker():
+        run_rank(job)
+    else:
+        for line in check(job):
+            print(line)
+        raise typer.Exit(local.run(sys.argv[1:], workers))
+
+
+@app.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(metavar="RUN|MODEL", help="A run, its best, or a checkpoint.")],
+    data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
+    part: Annotated[str, typer.Option(help="Its held-out part to translate and score.")] = "test",
+    average: Annotated[int, typer.Option(min=1, help="Average the run's newest checkpoints.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Translate a held-out part and score it: BLEU and chrF with sacreBLEU's signature.
+
+    Example: dragoman evaluate runs/demo --data data/demo --average 3
+    """
+    import torch
+
+    from dragoman.data.store import DataSet
+    from dragoman.decode.score import score_part
+    from dragoman.train import models
+
+    paths = models.find_last(model, average) if average > 1 else [model]
+    loaded = models.load(paths, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    data_set = DataSet(data)
+    models.check_fits(paths[0], loaded.settings.model, data_set.tokenizer)
+    scores = score_part(loaded.model, data_set, part, loaded.settings.evaluate)
+    if as_json:
+        print(scores.model_dump_json(indent=2))
+    else:
+        print(f"{scores.sentences:,} sentences of {part}")
+        print(f"BLEU {scores.bleu.value:.2f}  {scores.bleu.signature}")
+        print(f"chrF {scores.chrf.value:.2f}  {scores.chrf.signature}")
+
+
 def show(markdown: str) -> None:
     """Drawn on a terminal, as it is in a file or a pipe."""
     console = Console()
@@ -94,8 +176,17 @@ def main() -> None:
             traceback.print_exc()
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as error:
+        if isinstance(error, SystemExit) and error.code != _CTRL_C:
+            raise
         print("stopped", file=sys.stderr)
+        sys.exit(_CTRL_C)
+    except OSError as error:  # a full disk, a folder that may not be written
+        if debug:
+            traceback.print_exc()
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        print("  try: look at the free space and the permissions of that place", file=sys.stderr)
         sys.exit(1)
     except Exception as error:
         if debug:

@@ -6,10 +6,10 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import tomlkit
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dragoman.errors import ConfigError
 
@@ -77,6 +77,90 @@ class Model(Section):
     attention_dropout: float = Field(0.1, ge=0, lt=1, description="on attention weights")
     feedforward_dropout: float = Field(0.1, ge=0, lt=1, description="inside the feed-forward blocks")
 
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Self:
+        if self.width % self.heads or self.width % 2:
+            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
+        return self
+
+
+class Data(Section):
+    """How much a step holds. The step does not depend on the number of ranks."""
+
+    unit: Literal["tokens", "pairs"] = Field("tokens", description="what step and microbatch count")
+    step: int = Field(25_000, ge=1, description="per optimizer update over all ranks (tokens: per side)")
+    microbatch: int = Field(3_125, ge=1, description="at most this much in one forward and backward")
+    split: int = Field(
+        1, ge=1, description="compute each microbatch in so many parts: less memory, same step"
+    )
+
+
+class Train(Section):
+    """Steps, learning rate, optimizer."""
+
+    seed: int = Field(1, ge=0, description="of weights, order of pairs and dropout")
+    steps: int = Field(100_000, ge=1, description="optimizer updates")
+    schedule: Literal["transformer", "inverse_sqrt", "linear", "cosine", "constant"] = Field(
+        "transformer", description="learning rate over steps"
+    )
+    rate: float = Field(2.0, gt=0, description="factor of the transformer schedule, peak of the others")
+    warmup_steps: int = Field(8_000, ge=0, description="steps of rising learning rate")
+    optimizer: Literal["adam", "adamw"] = "adam"
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.997, ge=0, lt=1)
+    epsilon: float = Field(1e-9, gt=0)
+    weight_decay: float = Field(0.0, ge=0, description="adamw only")
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    clip_norm: float = Field(0.0, ge=0, description="largest gradient norm; 0 is no limit")
+    precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the computation on GPUs")
+    most_bad_steps: int = Field(20, ge=1, description="non-finite steps in a row before the run is stopped")
+
+
+class Sync(Section):
+    """How ranks meet."""
+
+    timeout_seconds: float = Field(600.0, gt=0, description="a rank silent for so long is taken for dead")
+
+
+class Evaluate(Section):
+    """What is scored during training, on the data set's dev part."""
+
+    every: int = Field(1_000, ge=1, description="steps between evaluations")
+    beam: int = Field(4, ge=1, description="1 is greedy search")
+    length_penalty: float = Field(0.6, ge=0, description="score over length to this power, as CTranslate2")
+    train_sample_pairs: int = Field(1_000, ge=1, description="training pairs scored like the dev part")
+    samples: int = Field(3, ge=0, description="translations shown at each evaluation")
+    metric: Literal["bleu", "chrf", "loss"] = Field("bleu", description="what the best checkpoint is best at")
+    patience: int = Field(
+        0, ge=0, description="stop after so many evaluations without improvement; 0 is never"
+    )
+
+
+class Checkpoint(Section):
+    """What is kept on disk."""
+
+    every: int = Field(1_000, ge=1, description="steps between checkpoints")
+    keep_last: int = Field(2, ge=1, description="newest checkpoints kept; two survive damage to one")
+    keep_best: int = Field(1, ge=1, description="best checkpoints kept, by evaluate.metric")
+
+
+class Measure(Section):
+    """What is written down."""
+
+    every: int = Field(50, ge=1, description="steps between two lines in the log")
+
+
+class Training(Section):
+    """Everything `dragoman train` can be told beside its folders."""
+
+    model: Model = Model()
+    data: Data = Data()
+    train: Train = Train()
+    sync: Sync = Sync()
+    evaluate: Evaluate = Evaluate()
+    checkpoint: Checkpoint = Checkpoint()
+    measure: Measure = Measure()
+
 
 # --- reading and writing ----------------------------------------------------------------------------------
 
@@ -142,9 +226,10 @@ def _explain(
     error: ValidationError, model: type[Section], path: Path | None, text: str, overrides: Sequence[str]
 ) -> ConfigError:
     """Pydantic's findings as one error: the key, what was found, what was expected, the nearest known key."""
-    overridden = {override.partition("=")[0] for override in overrides}
+    overridden = tuple(override.partition("=")[0] for override in overrides)
     messages = []
     first_line = None
+    from_set = True
     for finding in error.errors():
         key = ".".join(str(part) for part in finding["loc"])
         if finding["type"] == "extra_forbidden":
@@ -153,9 +238,9 @@ def _explain(
             messages.append(f"{key} = {finding['input']!r}: {_lower(finding['msg'])}")
         else:
             messages.append(_lower(finding["msg"].removeprefix("Value error, ")))
-        if key not in overridden:
+        if not f"{key}.".startswith(tuple(f"{name}." for name in overridden)):
+            from_set = False
             first_line = first_line or _line_of(text, finding["loc"])
-    from_set = bool(overridden) and first_line is None
     return ConfigError("; ".join(messages), path="--set" if from_set else path, line=first_line)
 
 

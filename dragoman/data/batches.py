@@ -36,7 +36,7 @@ class StepSize:
     """
 
     step: int
-    microbatch: int  # at most this much, but at least one pair
+    microbatch: int  # at most this much; in tokens, it may be over by less than one pair
     unit: Literal["tokens", "pairs"] = "tokens"
 
     @property
@@ -47,7 +47,7 @@ class StepSize:
 
 @dataclass(frozen=True)
 class Microbatch:
-    """Pairs for one forward and backward: tokens of all sentences end to end, no padding, each with its EOS."""
+    """Pairs for one forward and backward: all sentences end to end, no padding, each with its EOS."""
 
     source: np.ndarray  # int64
     source_lengths: np.ndarray
@@ -65,7 +65,12 @@ class Step:
 
     microbatches: tuple[np.ndarray, ...]
     tokens: tuple[int, ...]  # of each microbatch, source and target together
+    target_tokens: int  # of the whole step, EOS included: what the loss is averaged over
     next: Position
+
+    @property
+    def pairs(self) -> int:
+        return sum(map(len, self.microbatches))
 
     def share(self, rank: int, world: int) -> list[int]:
         """Which microbatches this rank takes: the largest first, each to the rank with the least so far."""
@@ -98,16 +103,16 @@ class Batches:
             for number in range(first, len(steps)):
                 is_last = number + 1 == len(steps)
                 where = following if is_last else Position(epoch, window, number + 1)
-                rows, tokens = zip(*steps[number], strict=True)
-                yield Step(rows, tokens, where)
+                rows, tokens, target_tokens = zip(*steps[number], strict=True)
+                yield Step(rows, tokens, sum(target_tokens), where)
             epoch, window, first = following
 
     def load(self, rows: np.ndarray) -> Microbatch:
         """The tokens of a microbatch."""
         return load(self._part, rows)
 
-    def _window(self, epoch: int, window: int) -> list[list[tuple[np.ndarray, int]]]:
-        """The steps of a window: for each, the rows and the tokens of its microbatches."""
+    def _window(self, epoch: int, window: int) -> list[list[tuple[np.ndarray, int, int]]]:
+        """The steps of a window: for each, the rows, tokens and target tokens of its microbatches."""
         start, stop = (self._order.slots * number // self._windows for number in (window, window + 1))
         rows = self._order.pairs(epoch, start, stop)
         source, target = self._part.source.lengths(rows), self._part.target.lengths(rows)
@@ -122,7 +127,7 @@ class Batches:
         cuts = np.unique(np.searchsorted(filled, filled[-1] * np.arange(1, pieces) / pieces, side="right"))
         bounds = [0, *(cuts[(cuts > 0) & (cuts < len(rows))].tolist()), len(rows)]
         microbatches = [
-            (rows[begin:end], int(tokens_before[end] - tokens_before[begin]))
+            (rows[begin:end], int(tokens_before[end] - tokens_before[begin]), int(target[begin:end].sum()))
             for begin, end in zip(bounds, bounds[1:], strict=False)
         ]
         mixed = Shuffle(len(microbatches), self._seed, epoch, window)(np.arange(len(microbatches)))

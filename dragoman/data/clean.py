@@ -22,8 +22,8 @@ class Reason(StrEnum):
     """Why a pair was dropped, in the order the tests are made: the first that applies is counted."""
 
     INVALID_UTF8 = "invalid_utf8"
-    CONTROL_CHARACTER = "control_character"
     LINE_SEPARATOR = "line_separator"
+    CONTROL_CHARACTER = "control_character"
     EMPTY = "empty"
     LENGTH = "length"
     RATIO = "ratio"
@@ -36,8 +36,8 @@ class Reason(StrEnum):
 
 MEANING = {
     Reason.INVALID_UTF8: "bytes that are not UTF-8",
-    Reason.CONTROL_CHARACTER: "a control character such as NUL",
     Reason.LINE_SEPARATOR: "a hidden line break (U+2028, U+2029, U+0085) that shifts lines in other tools",
+    Reason.CONTROL_CHARACTER: "a control character such as NUL",
     Reason.EMPTY: "nothing on one side",
     Reason.LENGTH: "too few or too many words on one side",
     Reason.RATIO: "one side much longer than the other",

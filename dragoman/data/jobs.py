@@ -45,12 +45,14 @@ class Job:
     @cached_property
     def key(self) -> str:
         """The same for the same work: the files' content and place in the job, and all settings."""
-        checksums = [source.sha256 for source in self.sources]
+        checksum = {source.path: source.sha256 for source in self.sources} | {"None": None}
         corpora = [
-            (c.name, c.source_language, c.target_language, c.weight, len(c.files)) for c in self.corpora
+            (c.name, c.source_language, c.target_language, c.weight)
+            + tuple((checksum[str(files.source)], checksum[str(files.target)]) for files in c.files)
+            for c in self.corpora
         ]
-        parts = [len(self.train), self.dev is not None, self.test is not None, self.vocabulary is not None]
-        facts = [__version__, checksums, corpora, parts, self.settings.model_dump()]
+        parts = [len(self.train), self.dev is not None, self.test is not None]
+        facts = [__version__, corpora, parts, checksum[str(self.vocabulary)], self.settings.model_dump()]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
@@ -79,10 +81,11 @@ def plan(request: Request, reporter: Reporter) -> Job:
         recipe = recipes.find(request.what[0], reporter.note)
         collected = _collect(recipe, request, reporter)
         train, parts = collected.train, {"dev": collected.dev, "test": collected.test, **given}
-        changes = [f"clean.{name}={json.dumps(value)}" for name, value in recipe.cleaning.items()]
+        changes = [f"{key}={json.dumps(value)}" for key, value in recipe.settings.items()]
         settings = config.load(Preparation, request.config, [*changes, *request.changes])
-        # Other rules or other text than the public record's: its counts say nothing here.
-        expected = (recipe.expected_raw_pairs, recipe.expected_clean_pairs)
+        # Under other rules than the public record's its count of clean pairs says nothing.
+        has_own_rules = settings.clean != config.load(Preparation, None, changes).clean
+        expected = (recipe.expected_raw_pairs, None if has_own_rules else recipe.expected_clean_pairs)
     else:
         train, parts, expected = (
             tuple(parse(request.what)),

@@ -54,8 +54,9 @@ class LanguageCheck:
 
 
 def primary(language: str) -> str:
-    """The language without script or region: `pt` of `pt-BR`."""
-    return language.replace("_", "-").split("-")[0].lower()
+    """The language without script or region, in two letters where it has such a code: `pt` of `por-BR`."""
+    code = language.replace("_", "-").split("-")[0].lower()
+    return _two_letters().get(code, code) if len(code) == 3 else code
 
 
 def _classifier() -> Callable[[str], tuple[str, float]]:
@@ -66,6 +67,13 @@ def _classifier() -> Callable[[str], tuple[str, float]]:
             "clean.check_language needs the package py3langid", hint="pip install 'dragoman[language]'"
         ) from None
     return py3langid.classify
+
+
+@cache
+def _two_letters() -> dict[str, str]:
+    from mtdata.iso.iso639_1 import ISO693_1_to_3
+
+    return {three: two for two, three in ISO693_1_to_3.items()}
 
 
 @cache

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
 
@@ -28,7 +31,7 @@ class Workers:
     def __init__(self, count: int | None = None):
         self._count = count or cores()
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(self._count, mp_context=context)
+        self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=_end_with_the_parent)
 
     def __enter__(self) -> Workers:
         return self
@@ -43,7 +46,8 @@ class Workers:
         pending: deque[Future[Result]] = deque()
         try:
             for item in items:
-                pending.append(self._pool.submit(function, item))
+                with _ctrl_c_held_back():  # submitting starts the processes, one by one
+                    pending.append(self._pool.submit(function, item))
                 if len(pending) > 2 * self._count:
                     yield pending.popleft().result()
             while pending:
@@ -53,3 +57,25 @@ class Workers:
                 "a worker process died (killed, or the machine ran out of memory)",
                 hint="run the same command again: finished stages are kept",
             ) from None
+
+
+def _end_with_the_parent() -> None:
+    """A worker of a killed parent would wait for work for ever: it ends as soon as the parent is gone."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """Processes started meanwhile never see Ctrl-C: the parent alone hears it, and ends them in order."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -25,7 +25,7 @@ from dragoman.data.encode import encode
 from dragoman.data.jobs import Job
 from dragoman.data.parallel import Workers
 from dragoman.data.selection import Fate, Selection, select
-from dragoman.data.store import SIDES, VOCABULARY_FILE, fingerprint
+from dragoman.data.store import SIDES, VOCABULARY_FILE, DataSet, fingerprint
 from dragoman.data.tokens import Tokenizer, learn
 from dragoman.errors import DataError, UsageError
 from dragoman.progress import Reporter
@@ -67,7 +67,7 @@ def _existing(out: Path, key: str) -> Card:
     if (out / "card.json").exists():
         card = Card.load(out / "card.json")
         if card.job == key:
-            return card
+            return DataSet(out).card  # opened: one that was damaged since is no answer
     raise UsageError(
         "exists already, made from other files or settings",
         path=out,
@@ -96,7 +96,12 @@ def _stages(out: Path, key: str) -> Iterator[Callable[[str, Callable[[Path], Non
         for stale in base.iterdir():
             if stale.is_dir() and not stale.name.endswith(key[:16]):
                 shutil.rmtree(stale)
-        yield run_stage
+        try:
+            yield run_stage
+        except BaseException:
+            if not any(path.is_dir() for path in base.iterdir()):  # nothing to go on from
+                shutil.rmtree(base)
+            raise
         shutil.rmtree(base)
 
 

@@ -47,12 +47,14 @@ def select(
     fate = np.full(len(text), Fate.TRAIN, dtype=np.uint8)
     if settings.clean.drop_duplicates:
         fate[duplicates(text.pair_hashes())] = Fate.DUPLICATE
-    chosen = hold_out(fate, settings.held_out, settings.seed) if without_dev else np.array([], dtype=np.int64)
     sources = text.source_hashes()
     if settings.clean.drop_leakage:
-        known = np.concatenate([held_out_sources, sources[chosen]])
-        fate[contained(sources, known) & (fate == Fate.TRAIN)] = Fate.LEAKAGE
-    fate[chosen] = Fate.DEV
+        fate[contained(sources, held_out_sources) & (fate == Fate.TRAIN)] = Fate.LEAKAGE
+    if without_dev:  # drawn from what is left, so that no dev pair stands in test
+        chosen = hold_out(fate, settings.held_out, settings.seed)
+        if settings.clean.drop_leakage:
+            fate[contained(sources, sources[chosen]) & (fate == Fate.TRAIN)] = Fate.LEAKAGE
+        fate[chosen] = Fate.DEV
     return Selection(fate, _tally(text, fate))
 
 

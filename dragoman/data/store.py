@@ -96,7 +96,7 @@ class DataSet:
                 raise DataError(
                     f"{state}; the card says {expected:,} bytes",
                     path=path,
-                    hint="copy or prepare the data set again",
+                    hint="remove the folder, then copy or prepare it again",
                 )
 
 

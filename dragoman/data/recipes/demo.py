@@ -44,4 +44,5 @@ RECIPE = Recipe(
     source_language="en",
     target_language="de",
     collect=collect,
+    settings={"vocabulary.size": 4_000},  # a small grammar needs few subwords, and training is faster
 )

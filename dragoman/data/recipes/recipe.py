@@ -32,6 +32,6 @@ class Recipe:
     source_language: str
     target_language: str
     collect: Callable[[Path, Fetch], Collected]  # unpacks into the folder what it fetches
-    cleaning: Mapping[str, object] = field(default_factory=dict)  # fields of CleanRules that differ here
+    settings: Mapping[str, object] = field(default_factory=dict)  # what differs from the defaults of prepare
     expected_raw_pairs: int | None = None  # of the training set, where they are known
     expected_clean_pairs: int | None = None

@@ -77,7 +77,7 @@ RECIPE = Recipe(
     source_language="en",
     target_language="de",
     collect=collect,
-    cleaning=PUBLIC_RULES,
+    settings={f"clean.{name}": value for name, value in PUBLIC_RULES.items()},
     expected_raw_pairs=4_562_102,
     expected_clean_pairs=4_524_868,
 )

@@ -1,0 +1,77 @@
+"""`dragoman demo`: the whole flow on the built-in corpus, offline, in minutes."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dragoman.data import demo as grammar
+from dragoman.data.corpus import Corpus
+from dragoman.data.demo.baselines import Nearest
+from dragoman.data.jobs import Request, plan
+from dragoman.data.prepare import prepare
+from dragoman.data.store import DataSet
+from dragoman.decode.score import PartScores, score_part
+from dragoman.errors import DragomanError
+from dragoman.launch import local
+from dragoman.measure.quality import bleu
+from dragoman.progress import Reporter
+from dragoman.train import models
+
+_WORKERS = 2
+_SHOWN = 5
+
+
+def run(folder: Path, reporter: Reporter) -> str:
+    """Prepares, trains, evaluates and translates; what came of it, in words."""
+    data_path, run_path = folder / "data" / "demo", folder / "runs" / "demo"
+    job = plan(Request(["demo"], data_path), reporter)
+    prepare(job, data_path, reporter)
+    with as_file(files("dragoman") / "configs" / "demo.toml") as settings:
+        words = ["train", str(settings), "--data", str(data_path), "--run", str(run_path)]
+        if local.run(words, _WORKERS):
+            raise DragomanError("the training of the demo failed", path=run_path)
+    data = DataSet(data_path)
+    reporter.note("Scoring the test sentences")
+    loaded = models.load([run_path], torch.device("cpu"))
+    scores = score_part(loaded.model, data, "test", loaded.settings.evaluate)
+    return "\n".join(
+        [*_translations(data, scores), "", *_scores(data, scores, job.train[0]), "", f"Run: {run_path}"]
+    )
+
+
+def _translations(data: DataSet, scores: PartScores) -> list[str]:
+    part = data.parts["test"]
+    sources, references = part.text("source"), part.text("target")
+    lines = ["Held-out sentences, translated:"]
+    for i in (np.arange(_SHOWN) * scores.sentences // _SHOWN).tolist():
+        lines += [
+            "",
+            f"  source       {sources[i]}",
+            f"  translation  {scores.translations[i]}",
+            f"  reference    {references[i]}",
+        ]
+    return lines
+
+
+def _scores(data: DataSet, scores: PartScores, training: Corpus) -> list[str]:
+    """The model beside what one gets without learning, on the same sentences."""
+    part = data.parts["test"]
+    sources, references = part.text("source"), part.text("target")
+    gloss = bleu([grammar.word_by_word(source) for source in sources], references)
+    files_ = training.files[0]
+    assert files_.target
+    train_sources, train_targets = (
+        path.read_text(encoding="utf-8").splitlines() for path in (files_.source, files_.target)
+    )
+    nearest = Nearest(train_sources)
+    copied = bleu([train_targets[nearest(source)] for source in sources], references)
+    return [
+        f"BLEU on {scores.sentences:,} held-out sentences ({scores.bleu.signature}):",
+        f"  {scores.bleu.value:5.1f}  this model",
+        f"  {copied.value:5.1f}  the target of the nearest training sentence",
+        f"  {gloss.value:5.1f}  word by word from the grammar's own lexicon",
+    ]

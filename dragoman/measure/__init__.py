@@ -1,0 +1,1 @@
+"""What is measured: quality of translations, curves, where a run came from."""

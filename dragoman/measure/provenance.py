@@ -1,0 +1,47 @@
+"""Where a run came from: versions, machine, command line, data. Enough to make it again."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+from dragoman import __version__
+from dragoman.data.store import DataSet
+from dragoman.sync.world import World
+
+_PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "safetensors")
+
+
+def describe(world: World, data: DataSet, parameters: int) -> str:
+    """The record of one attempt, as JSON."""
+    facts = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "command": shlex.join(sys.argv),
+        "dragoman": __version__,
+        "git_commit": _git_commit(),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in _PACKAGES},
+        "system": platform.platform(),
+        "host": platform.node(),
+        "ranks": world.size,
+        "device": str(world.device),
+        "parameters": parameters,
+        "data": str(data.path.resolve()),
+        "data_fingerprint": data.card.fingerprint,
+    }
+    return json.dumps(facts, indent=1)
+
+
+def _git_commit() -> str | None:
+    """Of dragoman's own tree, if it runs from one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,52 @@
+"""The quality of a model at one step: losses scored alike, and sacreBLEU scores with their signatures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+from sacrebleu.metrics import BLEU, CHRF
+
+
+class Score(BaseModel):
+    """A score means nothing without how it was made."""
+
+    value: float
+    signature: str
+
+
+class Sample(BaseModel):
+    """One translation, shown beside its source and reference."""
+
+    source: str
+    reference: str
+    translation: str
+
+
+class Evaluation(BaseModel):
+    """One evaluation. Both losses are per target token, without dropout, with the smoothing of training."""
+
+    step: int
+    eval_loss: float
+    train_sample_loss: float
+    bleu: Score
+    chrf: Score
+    seconds: float
+
+    def goodness(self, metric: str) -> float:
+        """More is better, whatever the metric."""
+        value = {"bleu": self.bleu.value, "chrf": self.chrf.value, "loss": -self.eval_loss}[metric]
+        return value if math.isfinite(value) else -math.inf
+
+
+def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
+    metric = BLEU()
+    score = metric.corpus_score(translations, [references])
+    return Score(value=score.score, signature=str(metric.get_signature()))
+
+
+def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
+    metric = CHRF()
+    score = metric.corpus_score(translations, [references])
+    return Score(value=score.score, signature=str(metric.get_signature()))

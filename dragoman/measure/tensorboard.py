@@ -1,0 +1,59 @@
+"""Curves for TensorBoard, under the tags that users of the public runs know, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch.utils.tensorboard import SummaryWriter
+
+from dragoman.measure.quality import Evaluation, Sample
+
+
+class Curves:
+    """Draws nothing: what ranks other than 0 have."""
+
+    def step(self, step: int, loss: float, rate: float, norm: float, tokens_per_second: float) -> None:
+        """One point of every training curve."""
+
+    def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample]) -> None:
+        """One point of every evaluation curve, and a few translations."""
+
+    def close(self) -> None:
+        """Everything is on disk."""
+
+
+class TensorBoardCurves(Curves):
+    """Points from `first_step` on replace those of an attempt that got further and was lost."""
+
+    def __init__(self, folder: Path, first_step: int):
+        self._writer = SummaryWriter(str(folder), purge_step=first_step)
+
+    def step(self, step: int, loss: float, rate: float, norm: float, tokens_per_second: float) -> None:
+        self._scalars(
+            step,
+            train_loss=loss,
+            learning_rate=rate,
+            global_gradient_norm=norm,
+            target_tokens_per_second=tokens_per_second,
+        )
+
+    def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample]) -> None:
+        self._scalars(
+            evaluation.step,
+            eval_loss=evaluation.eval_loss,
+            train_sample_loss=evaluation.train_sample_loss,
+            Eval_BLEU_Score=evaluation.bleu.value,
+            Eval_chrF_Score=evaluation.chrf.value,
+        )
+        for number, sample in enumerate(samples):
+            text = f"{sample.source}\n\n**{sample.translation}**\n\n{sample.reference}"
+            self._writer.add_text(f"translation/{number}", text, evaluation.step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _scalars(self, step: int, **values: float) -> None:
+        for tag, value in values.items():
+            self._writer.add_scalar(tag, value, step)

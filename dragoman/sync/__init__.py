@@ -1,0 +1,1 @@
+"""How ranks meet: who is there, how gradients are exchanged, how decisions are shared."""

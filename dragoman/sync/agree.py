@@ -1,0 +1,34 @@
+"""Decisions are taken once and heard by all: a rank that leaves alone leaves the others waiting."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+from dragoman.errors import DataError
+from dragoman.sync.world import World
+
+
+def any_rank(world: World, wish: bool) -> bool:
+    """Does any rank wish this? Collective."""
+    return world.sum([float(wish)])[0] > 0
+
+
+def decided_by_main(world: World, text: str) -> str:
+    """What rank 0 says, on every rank. Collective."""
+    return world.broadcast_bytes(text.encode()).decode()
+
+
+def check_same(world: World, what: str, value: str) -> None:
+    """Every rank holds the same value, or all of them stop and say so. Collective."""
+    mine = int.from_bytes(hashlib.sha256(value.encode()).digest()[:4], "big")
+    table = torch.zeros(world.size, dtype=torch.int64)
+    table[world.rank] = mine
+    world.sum_(table)
+    others = [rank for rank, theirs in enumerate(table.tolist()) if theirs != table[0]]
+    if others:
+        raise DataError(
+            f"{what} differs between ranks: rank {others[0]} has another one than rank 0 (here: {value})",
+            hint="copy the same data set to every machine",
+        )

@@ -1,0 +1,123 @@
+"""The world of a run: its ranks, its device, its collectives. The sole reader of RANK and WORLD_SIZE.
+
+One process is a world of one: it goes through the same calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from dragoman.data.parallel import cores
+from dragoman.errors import DragomanError
+
+_PR_SET_PDEATHSIG = 1  # of prctl(2)
+
+
+def is_worker() -> bool:
+    """Was this process started as a rank, by torchrun or by us?"""
+    return "RANK" in os.environ
+
+
+@dataclass(frozen=True)
+class World:
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    device: torch.device
+
+    @property
+    def is_main(self) -> bool:
+        """Rank 0 alone writes to disk and to the terminal."""
+        return self.rank == 0
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """Over all ranks. Collective: every rank calls it, with as many values."""
+        tensor = torch.tensor(values, dtype=torch.float64)
+        self.sum_(tensor)
+        return tensor.tolist()
+
+    def sum_(self, tensor: torch.Tensor) -> None:
+        """In place, over all ranks. Collective. On the CPU, so that no device has to be waited for."""
+        dist.all_reduce(tensor, group=_control())
+
+    def broadcast_(self, tensor: torch.Tensor) -> None:
+        """Rank 0's values to all. Collective."""
+        dist.broadcast(tensor, src=0)
+
+    def broadcast_bytes(self, content: bytes) -> bytes:
+        """Rank 0's bytes to all; the others' argument is not looked at. Collective. No pickle on the wire."""
+        length = torch.tensor([len(content)], dtype=torch.int64)
+        dist.broadcast(length, src=0, group=_control())
+        buffer = torch.zeros(int(length), dtype=torch.uint8)
+        if self.is_main:
+            buffer.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8)) if content else None
+        dist.broadcast(buffer, src=0, group=_control())
+        return bytes(buffer.numpy().tobytes())
+
+
+_control_group: dist.ProcessGroup | None = None
+
+
+def _control() -> dist.ProcessGroup | None:
+    """Small CPU tensors travel over gloo, also where gradients travel over NCCL."""
+    return _control_group
+
+
+@contextmanager
+def join(timeout_seconds: float) -> Iterator[World]:
+    """The world this process was started into."""
+    global _control_group
+    _end_with_launcher()
+    local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    on_gpu = torch.cuda.is_available()
+    device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
+    timeout = timedelta(seconds=timeout_seconds)
+    if on_gpu:
+        torch.cuda.set_device(device)
+    else:
+        torch.set_num_threads(max(1, cores() // local_size))
+    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timeout)
+    try:
+        _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
+        yield World(dist.get_rank(), dist.get_world_size(), local_rank, local_size, device)
+    finally:
+        dist.destroy_process_group()
+        _control_group = None
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """A collective that failed, in words: another rank is gone, or silent for too long."""
+    try:
+        yield
+    except dist.DistError as error:
+        raise _lost(error) from None
+    except RuntimeError as error:
+        # gloo says so in text only
+        if any(sign in str(error) for sign in ("Connection closed by peer", "Timed out", "Connection reset")):
+            raise _lost(error) from None
+        raise
+
+
+def _lost(error: Exception) -> DragomanError:
+    return DragomanError(
+        f"another rank is gone or silent: {str(error).splitlines()[0][:200]}",
+        hint="its own message says why; the same command goes on from the last checkpoint",
+    )
+
+
+def _end_with_launcher() -> None:
+    """A rank whose launcher is killed gets SIGTERM: it saves and leaves, rather than train on alone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

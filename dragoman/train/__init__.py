@@ -1,0 +1,1 @@
+"""Training: the loop, one step, the schedule, evaluation, checkpoints."""

@@ -1,0 +1,106 @@
+"""Evaluation during training: losses scored alike, and real translations, made by all ranks together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from dragoman.config import Evaluate
+from dragoman.data.batches import load
+from dragoman.data.store import DataSet, Part
+from dragoman.data.tokens import PAD
+from dragoman.decode.translate import length_limits, translate_tokens
+from dragoman.measure.quality import Evaluation, Sample, Score, bleu, chrf
+from dragoman.model import Transformer
+from dragoman.sync.agree import decided_by_main
+from dragoman.sync.world import World
+from dragoman.train.state import State
+from dragoman.train.step import tensors
+
+_LOSS_TOKENS = 4_096  # of one forward, both sides together: without gradients this is little memory
+
+
+class Evaluator:
+    """Scores a model on the dev part and on a fixed sample of the training part."""
+
+    def __init__(self, data: DataSet, config: Evaluate, label_smoothing: float, world: World):
+        self._data = data
+        self._config = config
+        self._label_smoothing = label_smoothing
+        self._world = world
+        self._dev = data.parts["dev"]
+        self._references = self._dev.text("target")
+        count = min(config.train_sample_pairs, len(data.train))
+        # Spread evenly over the corpus: the same pairs whatever the seed, the machine or the attempt.
+        self._train_sample = np.arange(count) * len(data.train) // count
+
+    def evaluate(self, state: State) -> tuple[Evaluation, list[Sample]]:
+        """Collective. The evaluation is the same on every rank; samples are for rank 0."""
+        began = time.monotonic()
+        model = state.model
+        model.eval()
+        try:
+            eval_loss = self._loss(model, self._dev, np.arange(len(self._dev)))
+            sample_loss = self._loss(model, self._data.train, self._train_sample)
+            translations = self._translate(model)
+        finally:
+            model.train()
+        # Rank 0 alone scores; the others wait in the broadcast.
+        scores = (bleu, chrf) if self._world.is_main else ()
+        found = [score(translations, self._references).model_dump_json() for score in scores]
+        heard = decided_by_main(self._world, "\n".join(found)).split("\n")
+        bleu_score, chrf_score = map(Score.model_validate_json, heard)
+        evaluation = Evaluation(
+            step=state.step,
+            eval_loss=eval_loss,
+            train_sample_loss=sample_loss,
+            bleu=bleu_score,
+            chrf=chrf_score,
+            seconds=time.monotonic() - began,
+        )
+        return evaluation, self._samples(translations)
+
+    @torch.no_grad()
+    def _loss(self, model: Transformer, part: Part, rows: np.ndarray) -> float:
+        """Per target token over these rows. Collective."""
+        total, tokens = 0.0, 0
+        pieces = _by_tokens(part, rows, _LOSS_TOKENS)
+        for piece in pieces[self._world.rank :: self._world.size]:
+            microbatch = load(part, piece)
+            total += float(model(*tensors(microbatch, self._world.device), self._label_smoothing))
+            tokens += microbatch.target_tokens
+        loss, count = self._world.sum([total, float(tokens)])
+        return loss / count
+
+    def _translate(self, model: Transformer) -> list[str]:
+        """Every dev sentence; each rank does its share, spread over all lengths. Collective."""
+        source = self._dev.source
+        lengths = source.lengths(np.arange(len(self._dev)))
+        mine = np.argsort(lengths, kind="stable")[self._world.rank :: self._world.size]
+        found = translate_tokens(
+            model, [source.take(mine[i : i + 1])[0] for i in range(len(mine))], self._config
+        )
+        results = torch.full((len(self._dev), max(length_limits(lengths))), PAD, dtype=torch.int64)
+        for row, tokens in zip(mine.tolist(), found, strict=True):
+            results[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.int64)
+        self._world.sum_(results)  # collective: rows that are not mine are PAD, which is 0
+        return self._data.tokenizer.decode([row[row != PAD].tolist() for row in results])
+
+    def _samples(self, translations: Sequence[str]) -> list[Sample]:
+        sources = self._dev.text("source")
+        chosen = np.arange(self._config.samples) * len(sources) // max(1, self._config.samples)
+        return [
+            Sample(source=sources[i], reference=self._references[i], translation=translations[i])
+            for i in chosen.tolist()
+        ]
+
+
+def _by_tokens(part: Part, rows: np.ndarray, tokens: int) -> list[np.ndarray]:
+    """Rows of similar length together, so many tokens at a time."""
+    lengths = part.source.lengths(rows) + part.target.lengths(rows)
+    order = np.argsort(lengths, kind="stable")
+    pieces = np.cumsum(lengths[order]) // tokens
+    return np.split(rows[order], np.flatnonzero(np.diff(pieces)) + 1)

@@ -1,0 +1,20 @@
+"""Ctrl-C and SIGTERM as a wish that the loop looks at: the step under way is finished, the state saved."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupt:
+    """Becomes `wanted` at the first signal. Further ones change nothing: launchers send several."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        for number in _SIGNALS:
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.wanted = True

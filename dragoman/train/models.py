@@ -1,0 +1,98 @@
+"""A MODEL as users name it: a run, its best, a checkpoint; one of them, or several averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dragoman import config
+from dragoman.config import Model, Training
+from dragoman.data.store import VOCABULARY_FILE
+from dragoman.data.tokens import Tokenizer
+from dragoman.errors import DataError, UsageError
+from dragoman.model import Transformer
+from dragoman.rundir import RunFolder
+from dragoman.train import checkpoint
+from dragoman.train.checkpoint import MODEL_FILE
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model ready to translate."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    settings: Training
+
+
+def find(path: Path) -> Path:
+    """The folder with the weights: a checkpoint itself; of a run, its best or else its newest one."""
+    if (path / MODEL_FILE).exists():
+        return path
+    folder = RunFolder(path)
+    if folder.best.exists():
+        return folder.best
+    if steps := folder.checkpoint_steps():
+        return folder.checkpoint(steps[-1])
+    raise UsageError(
+        "no model here", path=path, hint="give a run folder, its best, or one of its checkpoints"
+    )
+
+
+def find_last(path: Path, count: int) -> list[Path]:
+    """The newest `count` checkpoints of a run, to be averaged."""
+    folder = RunFolder(path)
+    steps = folder.checkpoint_steps()
+    if len(steps) < count:
+        raise UsageError(
+            f"has {len(steps)} checkpoints, {count} are to be averaged",
+            path=path,
+            hint="a lower --average; checkpoint.keep_last decides how many a run keeps",
+        )
+    return [folder.checkpoint(step) for step in steps[-count:]]
+
+
+def weights(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The weights of a model; of several, their mean."""
+    folders = [find(path) for path in paths]
+    for folder in folders:
+        checkpoint.verify(folder)
+    total: dict[str, Tensor] = {}
+    for folder in folders:
+        for name, tensor in load_file(folder / MODEL_FILE).items():
+            total[name] = total[name] + tensor if name in total else tensor
+    return {name: tensor / len(folders) for name, tensor in total.items()} if len(folders) > 1 else total
+
+
+def load(paths: Sequence[Path], device: torch.device) -> LoadedModel:
+    """A model in evaluation mode; the mean of several."""
+    folder = find(paths[0])
+    settings = config.load(Training, folder / "config.toml")
+    tokenizer = Tokenizer.load(folder / VOCABULARY_FILE)
+    model = Transformer(settings.model, len(tokenizer))
+    model.load_state_dict(weights(paths))
+    return LoadedModel(model.to(device).eval(), tokenizer, settings)
+
+
+def check_fits(path: Path, wanted: Model, tokenizer: Tokenizer) -> None:
+    """Can these weights begin a run of this shape, with this vocabulary?"""
+    folder = find(path)
+    other = Tokenizer.load(folder / VOCABULARY_FILE)
+    if other.sha256 != tokenizer.sha256:
+        raise DataError(
+            f"its vocabulary ({len(other):,} pieces) is not that of the data set ({len(tokenizer):,} pieces)",
+            path=folder,
+            hint=f"prepare the data with --vocab {folder / VOCABULARY_FILE}",
+        )
+    own = config.load(Training, folder / "config.toml").model
+    rates = {"dropout", "attention_dropout", "feedforward_dropout"}  # no weight depends on them
+    shapes = dict(config.flat(own)), dict(config.flat(wanted))
+    differing = [key for key in shapes[0] if key not in rates and shapes[0][key] != shapes[1][key]]
+    if differing:
+        what = ", ".join(f"model.{key} is {shapes[0][key]} there, {shapes[1][key]} here" for key in differing)
+        raise DataError(f"its shape differs: {what}", path=folder, hint="take over its [model] section")

@@ -1,0 +1,143 @@
+"""A rank of a run, from the first line to the last: join, build or restore, train, say how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dragoman import atomic, config
+from dragoman.config import Training
+from dragoman.data.batches import Batches, StepSize
+from dragoman.data.store import DataSet
+from dragoman.errors import DragomanError
+from dragoman.measure import provenance
+from dragoman.measure.tensorboard import Curves, TensorBoardCurves
+from dragoman.model import Transformer
+from dragoman.rundir import RunFolder
+from dragoman.sync import world as worlds
+from dragoman.sync.agree import check_same
+from dragoman.sync.gradients import Exchange
+from dragoman.sync.world import World
+from dragoman.train import models, optimizer, resume
+from dragoman.train.checkpoint import FolderSaver, Saver
+from dragoman.train.evaluation import Evaluator
+from dragoman.train.interrupt import Interrupt
+from dragoman.train.loop import Run, train
+from dragoman.train.state import State
+from dragoman.train.step import Stepper
+from dragoman.train.stopping import StopReason
+from dragoman.train.view import View, view
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to train."""
+
+    settings: Training
+    data: Path
+    folder: RunFolder
+    start_from: Path | None = None  # another model's weights
+    command: str = ""  # as typed, to tell how to go on
+
+
+def check(job: Job) -> list[str]:
+    """Everything that can be known to be wrong before a rank is started; what is worth saying."""
+    data = DataSet(job.data)
+    if "dev" not in data.parts:
+        raise DragomanError("the data set has no dev part", path=job.data)
+    if job.start_from:
+        models.check_fits(job.start_from, job.settings.model, data.tokenizer)
+    return resume.check_settings(job.folder, job.settings)
+
+
+def run(job: Job) -> StopReason:
+    """One rank's whole life. Raises what rank 0 has to report."""
+    interrupt = Interrupt()
+    with worlds.explained(), worlds.join(job.settings.sync.timeout_seconds) as world:
+        data = DataSet(job.data)
+        check_same(world, "the data set's fingerprint", data.card.fingerprint)
+        torch.manual_seed(job.settings.train.seed)
+        model = Transformer(job.settings.model, len(data.tokenizer))
+        state = State(job.settings, model.to(world.device), optimizer.build(model, job.settings.train))
+        said = resume.restore(state, job.folder, data.card.fingerprint, world)
+        if job.start_from and state.step == 0 and world.is_main:
+            model.load_state_dict(models.weights([job.start_from]))
+            said.append(f"weights from {job.start_from}")
+        return _run(job, state, data, world, interrupt, said)
+
+
+def _run(
+    job: Job, state: State, data: DataSet, world: World, interrupt: Interrupt, said: Sequence[str]
+) -> StopReason:
+    settings, parameters = job.settings, sum(p.numel() for p in state.model.parameters())
+    saver, curves, shown = Saver(), Curves(), View()
+    if world.is_main:
+        _write_records(job, world, data, parameters)
+        saver = FolderSaver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
+        curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
+        shown = view(job.folder.log, settings.train.steps, state.step)
+    size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
+    for line in (*said, _size_line(size, world, parameters)):
+        shown.say(line)
+    batches = Batches(data, size, settings.train.seed)
+    exchange = Exchange(state.model, world)  # sends rank 0's weights to all
+    stepper = Stepper(state, exchange, batches, world)
+    evaluator = Evaluator(data, settings.evaluate, settings.train.label_smoothing, world)
+    try:
+        reason = train(state, Run(batches, stepper, evaluator, interrupt, saver, curves, shown))
+        saver.wait()
+        _say_end(job, state, reason, shown, saver)
+    finally:
+        curves.close()
+        shown.close()
+    if saver.failure:
+        raise saver.failure
+    if reason == StopReason.DIVERGED and world.is_main:
+        raise _diverged(state, job)
+    return reason
+
+
+def _write_records(job: Job, world: World, data: DataSet, parameters: int) -> None:
+    job.folder.path.mkdir(parents=True, exist_ok=True)
+    config.write(job.settings, job.folder.config)
+    atomic.write(job.folder.provenance, provenance.describe(world, data, parameters).encode())
+
+
+def _size_line(size: StepSize, world: World, parameters: int) -> str:
+    """The arithmetic of a step, so that nobody has to guess it."""
+    return (
+        f"{parameters:,} parameters; a step is {size.step:,} {size.unit} in {size.microbatches} microbatches "
+        f"over {world.size} rank{'s' if world.size > 1 else ''} on {world.device.type}"
+        + (f": {world.size - size.microbatches} ranks are idle" if size.microbatches < world.size else "")
+    )
+
+
+def _say_end(job: Job, state: State, reason: StopReason, shown: View, saver: Saver) -> None:
+    if reason == StopReason.STOPPED:
+        shown.say(f"Stopped at step {state.step:,}, saved. To go on: {job.command}")
+        return
+    if reason == StopReason.PATIENCE:
+        shown.say(f"No improvement in {state.config.evaluate.patience} evaluations: stopping.")
+    if reason != StopReason.DIVERGED:
+        shown.say(f"Finished training: {state.step:,} steps, {state.pairs:,} pairs")
+    if state.step:
+        shown.say(
+            f"Average time per step {state.seconds / state.step:.4f} s, "
+            f"{state.target_tokens / state.seconds:,.0f} target tokens/s"
+        )
+    if best := state.best():
+        shown.say(f"Best BLEU {best.bleu.value:.2f} at step {best.step:,} ({best.bleu.signature})")
+
+
+def _diverged(state: State, job: Job) -> DragomanError:
+    steps = job.folder.checkpoint_steps()
+    kept = f"the checkpoint of step {steps[-1]:,} is intact" if steps else "there is no checkpoint yet"
+    rate = state.config.train.rate
+    return DragomanError(
+        f"diverged: {state.bad_in_a_row} steps in a row had a gradient that is not finite; {kept}",
+        path=job.folder.path,
+        hint=f"a lower train.rate (now {rate:g}), more train.warmup_steps or train.clip_norm=1.0",
+    )

@@ -1,0 +1,54 @@
+"""The state of a run: all that changes from step to step, and so all that a checkpoint must hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch.optim import Optimizer
+
+from dragoman.config import Training
+from dragoman.data.batches import Position, Step
+from dragoman.measure.quality import Evaluation
+from dragoman.model import Transformer
+
+
+class StepOutcome(NamedTuple):
+    """What a step did, the same on every rank."""
+
+    loss: float  # per target token, with dropout and label smoothing
+    target_tokens: int
+    gradient_norm: float  # before clipping
+    learning_rate: float
+    is_bad: bool  # the gradient is not finite: nothing was updated
+    stop_wanted: bool  # by some rank
+
+
+@dataclass
+class State:
+    config: Training
+    model: Transformer
+    optimizer: Optimizer
+    step: int = 0  # updates made
+    position: Position = Position()  # of the next step's pairs
+    history: list[Evaluation] = field(default_factory=list)
+    bad_steps: int = 0  # not finite, skipped
+    bad_in_a_row: int = 0
+    seconds: float = 0.0  # spent in steps, over all attempts
+    target_tokens: int = 0
+    pairs: int = 0
+
+    def advance(self, batch: Step, outcome: StepOutcome, seconds: float) -> None:
+        """A step was made, or skipped as bad: either way its pairs are behind us."""
+        self.step += 1
+        self.position = batch.next
+        self.bad_steps += outcome.is_bad
+        self.bad_in_a_row = self.bad_in_a_row + 1 if outcome.is_bad else 0
+        self.seconds += seconds
+        self.target_tokens += outcome.target_tokens
+        self.pairs += batch.pairs
+
+    def best(self) -> Evaluation | None:
+        """The first of the best: a later one that is only as good is no improvement."""
+        metric = self.config.evaluate.metric
+        return max(self.history, key=lambda evaluation: evaluation.goodness(metric), default=None)

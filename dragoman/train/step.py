@@ -1,0 +1,160 @@
+"""One step: the microbatches of this rank, the exchange, the clip, the optimizer."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.data.batches import Batches, Microbatch, Step
+from dragoman.errors import DragomanError
+from dragoman.sync.gradients import Exchange
+from dragoman.sync.world import World
+from dragoman.train import optimizer
+from dragoman.train.schedule import learning_rate
+from dragoman.train.state import State, StepOutcome
+
+_PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class _Part(NamedTuple):
+    """What is computed in one go."""
+
+    rows: np.ndarray
+    seed: int
+    weight: float
+
+
+class Stepper:
+    """Makes steps. The number of ranks changes who computes what, not what is computed."""
+
+    def __init__(self, state: State, exchange: Exchange, batches: Batches, world: World):
+        self._state = state
+        self._exchange = exchange
+        self._batches = batches
+        self._world = world
+        config = state.config.train
+        self._split = state.config.data.split
+        on_gpu = world.device.type == "cuda"
+        self._precision = _PRECISIONS.get(config.precision) if on_gpu else None
+        self._scaler = torch.amp.GradScaler("cuda", enabled=on_gpu and config.precision == "fp16")
+
+    def update(self, batch: Step, stop_wanted: bool) -> StepOutcome:
+        """One optimizer update over all ranks. Collective."""
+        state, config = self._state, self._state.config.train
+        rate = learning_rate(state.step, config, state.config.model.width)
+        optimizer.set_learning_rate(state.optimizer, rate)
+        loss_sum = self._accumulate(batch)
+        self._scaler.unscale_(state.optimizer)
+        limit = config.clip_norm or math.inf
+        # Gradients are the same on every rank after the exchange, so every rank comes to the same decision.
+        norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit))  # waits for the device
+        if is_finite := math.isfinite(norm):
+            self._scaler.step(state.optimizer)
+        self._scaler.update()
+        state.model.zero_grad(set_to_none=False)  # gradients stay where the exchange wants them
+        # Collective. The only one a step needs beside the exchange: 0.4 ms between processes of one machine.
+        total, wishes = self._world.sum([float(loss_sum), float(stop_wanted)])
+        loss = total / batch.target_tokens
+        return StepOutcome(loss, batch.target_tokens, norm, rate, not is_finite, wishes > 0)
+
+    def settle(self, batch: Step) -> None:
+        """Makes the exchange ready before the first counted step, without a trace. Collective."""
+        self._exchange.settle(self._forward(self._parts(batch)[-1]))
+
+    def _accumulate(self, batch: Step) -> Tensor:
+        """Forward and backward of this rank's share; the sum of its losses."""
+        while True:
+            try:
+                return self._try_to_accumulate(batch)
+            except _OutOfMemory:
+                # Nothing has been exchanged yet: begin this rank's share again in smaller parts. Others wait.
+                self._state.model.zero_grad(set_to_none=False)
+                self._split *= 2
+                print(f"rank {self._world.rank}: out of memory; microbatches go on in {self._split} parts")
+
+    def _try_to_accumulate(self, batch: Step) -> Tensor:
+        parts = self._parts(batch)
+        total = torch.zeros((), device=self._world.device)
+        for number, part in enumerate(parts):
+            is_last = number == len(parts) - 1
+            with self._exchange.microbatch(is_last):
+                with _Noticing(len(part.rows) > 1):
+                    loss = self._forward(part)
+                with _Noticing(not is_last and len(part.rows) > 1):
+                    # Ranks and microbatches hold unequal numbers of target tokens. DDP averages over ranks,
+                    # so the world's size goes back in, and one division by the whole step's tokens weighs
+                    # every token alike.
+                    weight = part.weight * self._world.size / batch.target_tokens
+                    self._scaler.scale(loss * weight).backward()
+            total += loss.detach() * part.weight
+        return total
+
+    def _parts(self, batch: Step) -> list[_Part]:
+        """This rank's share. A rank without one computes something for nothing, as all must exchange."""
+        mine = batch.share(self._world.rank, self._world.size)
+        weight = 1.0 if mine else 0.0
+        state = self._state
+        parts = []
+        for microbatch in mine or [0]:
+            rows = batch.microbatches[microbatch]
+            pieces = np.array_split(rows, min(self._split, len(rows)))
+            for number, piece in enumerate(pieces):
+                seed = _seed(state.config.train.seed, state.step, microbatch, number)
+                parts.append(_Part(piece, seed, weight))
+        return parts
+
+    def _forward(self, part: _Part) -> Tensor:
+        microbatch = self._batches.load(part.rows)
+        torch.manual_seed(part.seed)  # dropout depends on what is computed, not on who computes it
+        with self._autocast():
+            return self._exchange.model(
+                *tensors(microbatch, self._world.device), self._state.config.train.label_smoothing
+            )
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        return torch.autocast("cuda", self._precision) if self._precision else nullcontext()
+
+
+def tensors(microbatch: Microbatch, device: torch.device) -> tuple[Tensor, np.ndarray, Tensor, np.ndarray]:
+    """A microbatch as the model takes it: tokens on the device, lengths on the host."""
+    source, target = (torch.from_numpy(side) for side in (microbatch.source, microbatch.target))
+    if device.type == "cuda":
+        source, target = (side.pin_memory().to(device, non_blocking=True) for side in (source, target))
+    return source, microbatch.source_lengths, target, microbatch.target_lengths
+
+
+def _seed(*key: int) -> int:
+    return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), "little", signed=True)
+
+
+class _OutOfMemory(Exception):
+    """Before anything was exchanged: this rank can begin its share again."""
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+class _Noticing:
+    """Turns running out of memory into _OutOfMemory where the step can be begun again, else into advice."""
+
+    def __init__(self, can_begin_again: bool):
+        self._can_begin_again = can_begin_again
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception) or not _is_out_of_memory(error):
+            return
+        if self._can_begin_again:
+            raise _OutOfMemory from None
+        raise DragomanError(
+            "out of memory while gradients were being exchanged: this step cannot be saved",
+            hint="the same command with --set data.split=2 goes on from the last checkpoint with less memory",
+        ) from None

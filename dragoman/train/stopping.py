@@ -1,0 +1,32 @@
+"""Whether to stop, and the reason as a value. Pure: every rank comes to the same answer by itself."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from dragoman.train.state import State, StepOutcome
+
+
+class StopReason(StrEnum):
+    FINISHED = "finished"
+    PATIENCE = "no improvement"
+    STOPPED = "stopped"  # by a signal, or because a checkpoint could not be written
+    DIVERGED = "diverged"
+
+
+def after_step(state: State, outcome: StepOutcome) -> StopReason | None:
+    """Why training should stop now, or None to go on."""
+    if state.bad_in_a_row >= state.config.train.most_bad_steps:
+        return StopReason.DIVERGED
+    if state.step >= state.config.train.steps:
+        return StopReason.FINISHED
+    return StopReason.STOPPED if outcome.stop_wanted else None
+
+
+def after_evaluation(state: State) -> StopReason | None:
+    """Patience: the last so many evaluations are all no better than the best before them. 0 is endless."""
+    metric, patience = state.config.evaluate.metric, state.config.evaluate.patience
+    if not patience or len(state.history) <= patience:
+        return None
+    goodness = [evaluation.goodness(metric) for evaluation in state.history]
+    return StopReason.PATIENCE if max(goodness[-patience:]) <= max(goodness[:-patience]) else None
