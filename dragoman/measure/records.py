@@ -1,0 +1,214 @@
+"""The records of a run: what was measured, as rows and tables in memory. All that `explain` may read.
+
+Nothing here needs torch. A reader of somebody else's log fills the same `Records`; what was not measured is
+an empty table or NaN, never a guess. Times are Unix seconds, durations seconds. A row belongs to an attempt;
+when a later attempt begins again at an earlier step, the rows it makes anew supersede the old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
+STATISTICS = ("mean", "least", "most", "slowest")  # over ranks; `slowest` is a rank's number
+
+
+class RunFacts(BaseModel):
+    """What is known of a run as a whole. None where nobody recorded it."""
+
+    name: str = ""
+    source: str = "dragoman"  # or the program whose log was read
+    ranks: int | None = None
+    hosts: list[str] = []  # names; a rank's host is hosts[rank_hosts[rank]]
+    rank_hosts: list[int] = []
+    device: str | None = None  # "cpu", or the GPU's name
+    parameters: int | None = None
+    gradient_bytes: int | None = None  # of one rank's gradients as they are exchanged
+    exchange: str = "allreduce"
+    gradient_interfaces: list[str] = []  # per host, the interface its gradients leave by
+    flops_per_step: float | None = None  # of the model, forward and backward, all ranks together
+    settings: dict[str, Any] = {}  # the config, by dotted key
+    data_card: dict[str, Any] = {}
+    checkpoint_files: list[dict[str, Any]] = []  # name, bytes, purpose of the newest checkpoint's files
+    recording_seconds: float | None = None  # what measuring has cost so far, on the slowest rank
+
+
+class Attempt(BaseModel):
+    number: int
+    started: float
+    first_step: int  # the first step this attempt makes
+    ranks: int
+    ended: float | None = None
+    reason: str | None = None  # why it ended; None if it did not end by itself
+
+
+class EvaluationRow(BaseModel):
+    step: int
+    attempt: int
+    time: float
+    eval_loss: float | None = None
+    train_sample_loss: float | None = None
+    bleu: float | None = None
+    bleu_signature: str | None = None
+    chrf: float | None = None
+    chrf_signature: str | None = None
+    seconds: float | None = None
+
+
+class Event(BaseModel):
+    time: float  # when it began
+    attempt: int
+    step: int
+    kind: str  # startup, evaluation, checkpoint, fault, stop
+    seconds: float = 0.0  # for which training stood still
+    detail: str = ""
+
+
+class Probe(BaseModel):
+    """Something measured on purpose.
+
+    kind "exchange": numbers step_seconds and step_seconds_without_exchange (both without data waiting and
+    optimizer; the slowest rank's), per step probed. kind "link": bits_per_second, round_trip_seconds of the
+    slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once.
+    """
+
+    time: float
+    attempt: int
+    step: int
+    kind: str
+    numbers: dict[str, float]
+    seconds: float = 0.0  # what it cost
+
+
+Table = dict[str, np.ndarray]  # columns of equal length
+
+
+class Records:
+    """Everything measured, with superseded rows left out."""
+
+    def __init__(
+        self,
+        facts: RunFacts,
+        attempts: Sequence[Attempt] = (),
+        steps: Table | None = None,
+        windows: Table | None = None,
+        evaluations: Sequence[EvaluationRow] = (),
+        events: Sequence[Event] = (),
+        probes: Sequence[Probe] = (),
+        nics: Table | None = None,
+        hosts: Table | None = None,
+        gpus: Table | None = None,
+        lens: Table | None = None,
+    ):
+        self.facts = facts
+        self.attempts = list(attempts)
+        self.steps = _filled("steps", steps)
+        self.windows = _filled("windows", windows)
+        self.evaluations = list(evaluations)
+        self.events = list(events)
+        self.probes = list(probes)
+        self.nics = _filled("nics", nics)
+        self.hosts = _filled("hosts", hosts)
+        self.gpus = _filled("gpus", gpus)
+        self.lens = _filled("lens", lens)
+
+    def phase(self, name: str, statistic: str = "mean") -> np.ndarray:
+        """Seconds of a phase, per step."""
+        return self.steps[f"{name}_{statistic}"]
+
+    def probes_of(self, kind: str) -> list[Probe]:
+        return [probe for probe in self.probes if probe.kind == kind]
+
+
+# --- the tables of numbers --------------------------------------------------------------------------------
+# Column -> SQLite type. Columns that end in _us hold microseconds in the file and appear without the ending,
+# in seconds, in memory.
+
+_PHASE_COLUMNS = {
+    f"{phase}_{statistic}{'' if statistic == 'slowest' else '_us'}": "INTEGER"
+    for phase in PHASES
+    for statistic in STATISTICS
+}
+COLUMNS: dict[str, dict[str, str]] = {
+    "steps": {
+        "step": "INTEGER",
+        "attempt": "INTEGER",
+        "ended": "REAL",  # Unix time
+        "seconds_us": "INTEGER",  # from the end of the step before, less events in between
+        "loss": "REAL",
+        "target_tokens": "INTEGER",
+        "pairs": "INTEGER",
+        "learning_rate": "REAL",
+        "gradient_norm": "REAL",
+        "is_bad": "INTEGER",
+        **_PHASE_COLUMNS,
+    },
+    "windows": {
+        "first_step": "INTEGER",
+        "last_step": "INTEGER",
+        "attempt": "INTEGER",
+        "rank": "INTEGER",
+        **{f"{phase}_us": "INTEGER" for phase in PHASES},
+    },
+    "nics": {
+        "host": "INTEGER",
+        "time": "REAL",
+        "span": "REAL",  # seconds that the row stands for
+        "interface": "TEXT",
+        "sent_bytes": "REAL",  # per second, mean over the span
+        "received_bytes": "REAL",
+        "sent_bytes_most": "REAL",  # in the busiest second of the span
+        "received_bytes_most": "REAL",
+    },
+    "hosts": {
+        "host": "INTEGER",
+        "time": "REAL",
+        "span": "REAL",
+        "cpu_share": "REAL",  # of all cores
+        "cpu_share_most": "REAL",  # of the busiest core
+        "memory_bytes": "REAL",
+        "disk_read_bytes": "REAL",  # per second
+        "disk_written_bytes": "REAL",
+    },
+    "gpus": {
+        "host": "INTEGER",
+        "gpu": "INTEGER",
+        "time": "REAL",
+        "span": "REAL",
+        "utilisation": "REAL",  # share of time with a kernel running: waiting for the network counts as busy
+        "power_watts": "REAL",
+        "power_limit_watts": "REAL",
+        "clock_hertz": "REAL",
+        "memory_bytes": "REAL",
+        "temperature_celsius": "REAL",
+    },
+    "lens": {
+        "host": "INTEGER",
+        "time": "REAL",
+        "sent_bytes": "REAL",  # since the machine started
+        "received_bytes": "REAL",
+        "step": "INTEGER",
+        "phase": "INTEGER",  # index into PHASES of rank 0 of the host; -1 between steps
+    },
+}
+TEXT_COLUMNS = {"interface"}
+
+
+def column(name: str) -> str:
+    """A column's name in memory."""
+    return name.removesuffix("_us")
+
+
+def _filled(table: str, given: Table | None) -> Table:
+    """The table with every column; one that was not recorded is NaN throughout (text: empty)."""
+    given = given or {}
+    length = len(next(iter(given.values()), ()))
+    missing: dict[str, np.ndarray] = {}
+    for name in map(column, COLUMNS[table]):
+        if name not in given:
+            missing[name] = np.full(length, "" if name in TEXT_COLUMNS else np.nan)
+    return {**given, **missing}
