@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+UNFINISHED = ".unfinished"  # ending of what is still being written, or was when its writer was killed
+
 
 @contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
     """A folder to fill; it takes its name only when the block ends well.
 
-    The name must be free: a rename onto a folder that is in use would lose it. What a killed process left
+    The name must be free, or an empty folder. What a killed process left
     under the temporary name is removed by the next attempt.
     """
-    unfinished = folder.with_name(folder.name + ".tmp")
+    unfinished = folder.with_name(folder.name + UNFINISHED)
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
@@ -32,7 +34,7 @@ def appearing(folder: Path) -> Iterator[Path]:
 
 def write(path: Path, content: bytes) -> None:
     """Replaces a file's content in one move: a reader sees the old or the new, never a part."""
-    unfinished = path.with_name(path.name + ".tmp")
+    unfinished = path.with_name(path.name + UNFINISHED)
     try:
         unfinished.write_bytes(content)
         sync(unfinished)

@@ -26,7 +26,7 @@ Setting = Annotated[
     list[str],
     typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. clean.max_words=100."),
 ]
-_CTRL_C = 130  # exit code, as shells and typer have it
+_TYPER_CTRL_C = 130  # the exit code into which typer turns Ctrl-C
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -177,10 +177,10 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, SystemExit) as error:
-        if isinstance(error, SystemExit) and error.code != _CTRL_C:
+        if isinstance(error, SystemExit) and error.code != _TYPER_CTRL_C:
             raise
         print("stopped", file=sys.stderr)
-        sys.exit(_CTRL_C)
+        sys.exit(1)
     except OSError as error:  # a full disk, a folder that may not be written
         if debug:
             traceback.print_exc()

@@ -37,6 +37,12 @@ class CleanRules(Section):
     check_language: bool = Field(False, description="the language is recognised (needs dragoman[language])")
     normalise: Literal["NFC", "none"] = Field("NFC", description="Unicode form of all text")
 
+    @model_validator(mode="after")
+    def _limits_fit(self) -> Self:
+        if self.min_words > self.max_words:
+            raise ValueError(f"min_words {self.min_words} is more than max_words {self.max_words}")
+        return self
+
 
 class VocabularySettings(Section):
     """How subwords are learnt."""
@@ -167,8 +173,10 @@ class Training(Section):
 M = TypeVar("M", bound=Section)
 
 
-def load(model: type[M], path: Path | None = None, overrides: Sequence[str] = ()) -> M:
-    """The settings of a file (or the defaults), with `key=value` overrides on top."""
+def load(
+    model: type[M], path: Path | None = None, overrides: Sequence[str] = (), defaults: Sequence[str] = ()
+) -> M:
+    """The settings of a file, with `key=value` overrides on top, and `key=value` defaults below."""
     text = _read(path) if path else ""
     try:
         values = tomllib.loads(text)
@@ -176,6 +184,8 @@ def load(model: type[M], path: Path | None = None, overrides: Sequence[str] = ()
         raise ConfigError(f"not valid TOML: {error}", path=path) from None
     for override in overrides:
         _apply(values, override)
+    for default in defaults:
+        _apply(values, default, replace=False)
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -206,7 +216,7 @@ def _read(path: Path) -> str:
         raise ConfigError(f"cannot be read as text: {error}", path=path) from None
 
 
-def _apply(values: dict[str, Any], override: str) -> None:
+def _apply(values: dict[str, Any], override: str, replace: bool = True) -> None:
     key, separator, text = override.partition("=")
     if not separator or not key:
         raise ConfigError(f"--set {override}: expected key=value", hint="for example --set train.steps=1000")
@@ -219,7 +229,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise ConfigError(f"--set {override}: {section} is a value, not a section")
-    values[name] = value
+    values[name] = value if replace else values.get(name, value)
 
 
 def _explain(

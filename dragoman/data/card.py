@@ -60,6 +60,10 @@ class Check(BaseModel):
     expected: int
     found: int
 
+    def __str__(self) -> str:
+        said = "as expected" if self.found == self.expected else f"WARNING: {self.expected:,} were expected"
+        return f"{self.found:,} {self.what}, {said}"
+
 
 class Card(BaseModel):
     schema_version: int = SCHEMA
@@ -85,7 +89,10 @@ class Card(BaseModel):
     @classmethod
     def load(cls, path: Path) -> Card:
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+            card = cls.model_validate_json(path.read_text(encoding="utf-8"))
+            if card.schema_version != SCHEMA:
+                raise ValueError(f"schema {card.schema_version}, expected {SCHEMA}")
+            return card
         except ValueError as error:
             first = str(error).splitlines()[0]
             raise DataError(f"not a card that this version reads: {first}", path=path) from None
@@ -151,7 +158,7 @@ class Card(BaseModel):
             ]
             lines += [*_table(("reason", "pairs", "meaning", "first at"), rows), ""]
         lines += [f"Skipped, no pair: {count:,} x {reason}." for reason, count in self.skipped_units.items()]
-        lines += [f"Check: {c.what}: expected {c.expected:,}, found {c.found:,}." for c in self.checks]
+        lines += [f"Check: {check}." for check in self.checks]
         return lines + [""]
 
     def _origin(self) -> list[str]:

@@ -43,17 +43,29 @@ class Job:
         return [_source_file(path) for path in dict.fromkeys([*sides, self.vocabulary]) if path]
 
     @cached_property
+    def clean_key(self) -> str:
+        """The same for the same clean text: the training files' content and languages, and the rules."""
+        return _digest([__version__, self._contents(self.train), self.settings.clean.model_dump()])
+
+    @cached_property
     def key(self) -> str:
-        """The same for the same work: the files' content and place in the job, and all settings."""
-        checksum = {source.path: source.sha256 for source in self.sources} | {"None": None}
-        corpora = [
-            (c.name, c.source_language, c.target_language, c.weight)
-            + tuple((checksum[str(files.source)], checksum[str(files.target)]) for files in c.files)
-            for c in self.corpora
-        ]
+        """The same for the same data set: all files' content and place in the job, and all settings."""
         parts = [len(self.train), self.dev is not None, self.test is not None]
-        facts = [__version__, corpora, parts, checksum[str(self.vocabulary)], self.settings.model_dump()]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+        weights = [corpus.weight for corpus in self.train]
+        vocabulary = self._checksums[str(self.vocabulary)]
+        contents = self._contents(self.corpora)
+        return _digest([__version__, contents, parts, weights, vocabulary, self.settings.model_dump()])
+
+    @cached_property
+    def _checksums(self) -> dict[str, str | None]:
+        return {source.path: source.sha256 for source in self.sources} | {"None": None}
+
+    def _contents(self, corpora: Sequence[Corpus]) -> list[object]:
+        return [
+            (corpus.name, corpus.source_language, corpus.target_language)
+            + tuple((self._checksums[str(f.source)], self._checksums[str(f.target)]) for f in corpus.files)
+            for corpus in corpora
+        ]
 
 
 @dataclass(frozen=True)
@@ -81,10 +93,10 @@ def plan(request: Request, reporter: Reporter) -> Job:
         recipe = recipes.find(request.what[0], reporter.note)
         collected = _collect(recipe, request, reporter)
         train, parts = collected.train, {"dev": collected.dev, "test": collected.test, **given}
-        changes = [f"{key}={json.dumps(value)}" for key, value in recipe.settings.items()]
-        settings = config.load(Preparation, request.config, [*changes, *request.changes])
+        defaults = [f"{key}={json.dumps(value)}" for key, value in recipe.settings.items()]
+        settings = config.load(Preparation, request.config, request.changes, defaults)
         # Under other rules than the public record's its count of clean pairs says nothing.
-        has_own_rules = settings.clean != config.load(Preparation, None, changes).clean
+        has_own_rules = settings.clean != config.load(Preparation, defaults=defaults).clean
         expected = (recipe.expected_raw_pairs, None if has_own_rules else recipe.expected_clean_pairs)
     else:
         train, parts, expected = (
@@ -124,6 +136,10 @@ def _check_languages(job: Job) -> None:
     if len(languages) > 1:
         found = ", ".join(f"{source} to {target}" for source, target in sorted(languages))
         raise UsageError(f"training, dev and test text differ in languages: {found}")
+
+
+def _digest(facts: list[object]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def _source_file(path: Path) -> SourceFile:

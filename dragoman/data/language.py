@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+import langcodes
 import regex
 
 from dragoman.errors import UsageError
 
-# Languages written in another script than Latin, by ISO 639-1 (CLDR's likely subtags).
-_SCRIPTS = {
-    "am": "Ethiopic", "ar": "Arabic", "be": "Cyrillic", "bg": "Cyrillic", "bn": "Bengali", "el": "Greek",
-    "fa": "Arabic", "gu": "Gujarati", "he": "Hebrew", "hi": "Devanagari", "hy": "Armenian", "ja": "Japanese",
-    "ka": "Georgian", "kk": "Cyrillic", "km": "Khmer", "kn": "Kannada", "ko": "Hangul", "ky": "Cyrillic",
-    "lo": "Lao", "mk": "Cyrillic", "ml": "Malayalam", "mn": "Cyrillic", "mr": "Devanagari", "my": "Myanmar",
-    "ne": "Devanagari", "pa": "Gurmukhi", "ps": "Arabic", "ru": "Cyrillic", "sd": "Arabic", "si": "Sinhala",
-    "ta": "Tamil", "te": "Telugu", "tg": "Cyrillic", "th": "Thai", "ti": "Ethiopic", "ug": "Arabic",
-    "uk": "Cyrillic", "ur": "Arabic", "yi": "Hebrew", "zh": "Han",
-}  # fmt: skip
 _SHORTEST_TO_TELL = 20  # characters
-_JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
+# Some languages are written in several of Unicode's scripts.
+_WRITTEN_IN = {
+    "Jpan": ("Hani", "Hira", "Kana"),
+    "Kore": ("Hang", "Hani"),
+    "Hans": ("Hani",),
+    "Hant": ("Hani",),
+}
 
 
 class ScriptCheck:
-    """At least half of the letters belong to the language's script; a text without letters passes."""
+    """At least half of the letters belong to the language's script; a text without letters passes.
+
+    The script is the one named (`sr-Latn`) or the likely one of the language (`sr`: Cyrillic).
+    """
 
     def __init__(self, language: str):
-        script = _SCRIPTS.get(primary(language), "Latin")
-        letters = _JAPANESE if script == "Japanese" else rf"\p{{{script}}}"
-        self._own = regex.compile(letters)
+        script = langcodes.Language.get(language).maximize().script or "Latn"
+        own = "".join(rf"\p{{{name}}}" for name in _WRITTEN_IN.get(script, (script,)))
+        self._own = regex.compile(f"[{own}]")
         self._letter = regex.compile(r"\p{L}")
 
     def fits(self, text: str) -> bool:
@@ -55,8 +55,7 @@ class LanguageCheck:
 
 def primary(language: str) -> str:
     """The language without script or region, in two letters where it has such a code: `pt` of `por-BR`."""
-    code = language.replace("_", "-").split("-")[0].lower()
-    return _two_letters().get(code, code) if len(code) == 3 else code
+    return langcodes.Language.get(language).language or language
 
 
 def _classifier() -> Callable[[str], tuple[str, float]]:
@@ -67,13 +66,6 @@ def _classifier() -> Callable[[str], tuple[str, float]]:
             "clean.check_language needs the package py3langid", hint="pip install 'dragoman[language]'"
         ) from None
     return py3langid.classify
-
-
-@cache
-def _two_letters() -> dict[str, str]:
-    from mtdata.iso.iso639_1 import ISO693_1_to_3
-
-    return {three: two for two, three in ISO693_1_to_3.items()}
 
 
 @cache

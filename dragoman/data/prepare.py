@@ -33,15 +33,19 @@ from dragoman.progress import Reporter
 
 def prepare(job: Job, out: Path, reporter: Reporter) -> Card:
     """Makes the data set `out`, or returns the card of the one that is there if it came from the same job."""
-    if out.exists():
+    if _is_taken(out):
         return _existing(out, job.key)
     given = Tokenizer.load(job.vocabulary) if job.vocabulary else None  # a wrong one fails before the work
     held_out = _read_held_out(job)
-    with _stages(out, job.key) as run_stage, Workers() as workers:
+    with _stages(out, {"clean": job.clean_key, "vocabulary": job.key}) as run_stage, Workers() as workers:
+        if _is_taken(out):  # another process finished it while this one waited for nothing but the lock
+            return _existing(out, job.key)
         rules = job.settings.clean
         text = CleanText(
             run_stage("clean", lambda folder: clean(folder, job.train, rules, workers, reporter))
         )
+        for check in _checks(job, text):
+            reporter.note(str(check))
         sources = hashes(pair.source.encode() for pairs in held_out.values() for pair in pairs)
         selection = select(text, job.settings, sources, without_dev=job.dev is None)
         if not selection.pairs(Fate.TRAIN).any():
@@ -63,26 +67,32 @@ def prepare(job: Job, out: Path, reporter: Reporter) -> Card:
     return card
 
 
+def _is_taken(out: Path) -> bool:
+    """An empty folder is as good as none."""
+    return out.exists() and not (out.is_dir() and not any(out.iterdir()))
+
+
 def _existing(out: Path, key: str) -> Card:
     if (out / "card.json").exists():
         card = Card.load(out / "card.json")
         if card.job == key:
             return DataSet(out).card  # opened: one that was damaged since is no answer
     raise UsageError(
-        "exists already, made from other files or settings",
+        "exists already, and is not the data set of these files and settings",
         path=out,
         hint="choose another name with -o, or remove the folder first",
     )
 
 
 @contextmanager
-def _stages(out: Path, key: str) -> Iterator[Callable[[str, Callable[[Path], None]], Path]]:
+def _stages(out: Path, keys: dict[str, str]) -> Iterator[Callable[[str, Callable[[Path], None]], Path]]:
     """A function that runs a stage into a folder of its own, or finds it finished by an earlier attempt."""
     base = out.with_name(out.name + ".stages")
+    names = {name: f"{name}-{key[:16]}" for name, key in keys.items()}
     base.mkdir(parents=True, exist_ok=True)
 
     def run_stage(name: str, make: Callable[[Path], None]) -> Path:
-        folder = base / f"{name}-{key[:16]}"
+        folder = base / names[name]
         if not folder.exists():
             with atomic.appearing(folder) as unfinished:
                 make(unfinished)
@@ -94,7 +104,7 @@ def _stages(out: Path, key: str) -> Iterator[Callable[[str, Callable[[Path], Non
         except BlockingIOError:
             raise UsageError("another process is preparing this data set", path=out) from None
         for stale in base.iterdir():
-            if stale.is_dir() and not stale.name.endswith(key[:16]):
+            if stale.is_dir() and stale.name not in names.values():
                 shutil.rmtree(stale)
         try:
             yield run_stage

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.config import VocabularySettings
+from dragoman.data.tokens import BOS, EOS, PAD, UNK, Tokenizer, learn
+from dragoman.errors import DataError
+
+SHARED = Path(os.environ.get("DRAGOMAN_DATA", "/nowhere")) / "wmt16-vocab" / "m_common.model"
+TEXT = ["the cat sees the dog", "der Hund sieht die Katze", "ein Apfel fällt vom Baum"] * 20
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return learn(TEXT, VocabularySettings(size=60))
+
+
+def foreign_model() -> bytes:
+    """As sentencepiece makes one when it is told nothing of ids."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT), model_writer=model, vocab_size=60, model_type="bpe", minloglevel=2
+    )
+    return model.getvalue()
+
+
+def test_special_ids_are_pad_0_eos_1_bos_2_unk_3(tokenizer: Tokenizer) -> None:
+    assert (PAD, EOS, BOS, UNK) == (0, 1, 2, 3)
+    tokens, _ = tokenizer.encode(["雪"])
+    assert UNK in tokens.tolist() and tokens[-1] == EOS
+    assert tokenizer.decode([[PAD, BOS, EOS]]) == [""]
+
+
+def test_every_line_is_closed_by_eos_also_an_empty_one(tokenizer: Tokenizer) -> None:
+    tokens, lengths = tokenizer.encode(["the cat", "", "der Hund"])
+    ends = np.cumsum(lengths)
+    assert lengths[1] == 1
+    assert tokens[ends - 1].tolist() == [EOS] * 3
+    assert (tokens == EOS).sum() == 3
+    assert [len(part) for part in tokenizer.encode([])] == [0, 0]
+
+
+@given(st.lists(st.lists(st.text("adefhilmnrstu", min_size=1), max_size=6).map(" ".join), max_size=4))
+def test_decoding_gives_back_what_was_encoded(tokenizer: Tokenizer, lines: list[str]) -> None:
+    tokens, lengths = tokenizer.encode(lines)
+    rows = np.split(tokens, np.cumsum(lengths)[:-1]) if lines else []
+    assert tokenizer.decode(rows) == lines
+
+
+def test_learning_is_repeatable(tokenizer: Tokenizer) -> None:
+    assert learn(TEXT, VocabularySettings(size=60)).sha256 == tokenizer.sha256
+
+
+def test_a_text_too_small_gets_the_largest_vocabulary_it_supports() -> None:
+    assert 30 < len(learn(TEXT, VocabularySettings(size=5_000))) < 5_000
+
+
+def test_no_room_for_the_characters_says_which_setting_to_change() -> None:
+    with pytest.raises(DataError, match=r"vocabulary\.size = 16 has no room"):
+        learn(TEXT, VocabularySettings(size=16))
+
+
+def test_text_with_nothing_to_learn_from_is_our_error() -> None:
+    with pytest.raises(DataError):
+        learn([], VocabularySettings())
+
+
+def test_a_model_with_other_special_ids_is_refused() -> None:
+    with pytest.raises(DataError, match=r"pad -1, eos 2, bos 1, unk 0; expected pad 0, eos 1, bos 2, unk 3"):
+        Tokenizer(foreign_model())
+
+
+@given(st.binary(max_size=200))
+def test_any_other_bytes_are_refused(content: bytes) -> None:
+    with pytest.raises(DataError):
+        Tokenizer(content, "some.model")
+
+
+def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="none.model: cannot be read: No such file"):
+        Tokenizer.load(tmp_path / "none.model")
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="DRAGOMAN_DATA has no wmt16-vocab")
+def test_the_vocabulary_of_the_public_wmt16_runs_loads_and_keeps_16_bits(
+    tmp_path: Path, sentences, write, run
+) -> None:
+    tokenizer = Tokenizer.load(SHARED)
+    assert (len(tokenizer), tokenizer.token_type) == (32_768, np.uint16)
+    card = run(write(tmp_path, "train", sentences(100)), tmp_path / "data", vocabulary=SHARED)
+    assert (card.vocabulary_pieces, card.vocabulary_asked) == (32_768, 32_768)
+    assert (tmp_path / "data" / "vocabulary.model").read_bytes() == SHARED.read_bytes()

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from dragoman import __version__
+from dragoman.cli import app
+from dragoman.data.card import Card
+
+COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def dragoman(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dragoman", *map(str, arguments)]
+    colours = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # these would put escape codes into the text
+    environment = {name: value for name, value in os.environ.items() if name not in colours}
+    environment["COLUMNS"] = "200"
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of 100 pairs, `train.en` and `train.de`."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for language, word in (("en", "word"), ("de", "Wort")):
+        (folder / f"train.{language}").write_text("".join(f"{word} {n}\n" for n in range(100)))
+    (folder / "short.de").write_text("Wort 0\n")
+    (folder / "file").write_text("mine\n")
+    return folder
+
+
+def test_the_version_is_printed() -> None:
+    done = dragoman("--version")
+    assert (done.returncode, done.stdout) == (0, f"dragoman {__version__}\n")
+
+
+def test_help_names_every_command() -> None:
+    done = dragoman("--help")
+    assert done.returncode == 0
+    assert all(command in done.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    done = dragoman(command, "--help")
+    assert done.returncode == 0
+    assert f"Example: dragoman {command}" in done.stdout
+
+
+def test_a_data_set_is_made_and_its_card_printed_as_json_then_as_a_page(folder: Path) -> None:
+    words = (
+        "prepare",
+        "en=train.en",
+        "de=train.de",
+        "-o",
+        "missing/parent/data",
+        "--set",
+        "vocabulary.size=60",
+    )
+    first = dragoman(*words, "--json", folder=folder)
+    assert first.returncode == 0, first.stderr
+    card = Card.model_validate(json.loads(first.stdout))
+    assert card == Card.load(folder / "missing" / "parent" / "data" / "card.json")
+    assert card.read_pairs == 100
+    second = dragoman(*words, folder=folder)
+    assert second.returncode == 0
+    assert second.stdout.rstrip("\n") == card.markdown().rstrip("\n")
+    assert "Data set: missing/parent/data" in second.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        ("", 2, "Usage"),
+        ("prepair demo", 2, "No such command 'prepair'"),
+        ("prepare", 2, "Missing argument"),
+        ("prepare demo", 2, "Missing option '-o'"),
+        ("prepare --nonsense", 2, "No such option"),
+        ("prepare dem -o out", 2, "there is no recipe dem\n  try: did you mean demo?"),
+        ("prepare en=train.en -o out", 2, "not followed by its translation"),
+        ("prepare en=none.en de=train.de -o out", 2, "en=none.en: no such file"),
+        ("prepare en=train.en de=train.de -o file", 2, "file: exists already"),
+        (
+            "prepare en=train.en de=train.de -o out --set clean.max_wrods=9",
+            2,
+            "did you mean clean.max_words?",
+        ),
+        ("prepare en=train.en de=train.de -o out --config none.toml", 2, "none.toml: no such config file"),
+        ("prepare en=train.en de=short.de -o out", 1, "train.en has 100 lines, short.de has 1"),
+        ("prepare en=train.en de=train.de -o out --vocab file", 1, "file: not a SentencePiece model"),
+        ("prepare en=train.en de=train.de -o file/out", 1, "file/out.stages: Not a directory"),
+        ("prepare en=train.en de=train.de -o /proc/out", 1, "/proc/out.stages: "),
+    ],
+)
+def test_a_mistake_is_explained_without_a_traceback(
+    words: str, code: int, complaint: str, folder: Path
+) -> None:
+    done = dragoman(*words.split(), folder=folder)
+    assert done.returncode == code, done.stderr
+    assert complaint in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(folder.glob("out*"))
+    assert (folder / "file").read_text() == "mine\n"
+
+
+def test_a_full_disk_is_said_and_leaves_no_data_set(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "data"
+    command = f"ulimit -f 1; {sys.executable} -m dragoman prepare en=train.en de=train.de -o {out}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 1
+    assert "error: File too large\n  try: look at the free space" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_debug_shows_the_traceback_wherever_it_stands(place: str, folder: Path) -> None:
+    words = ["prepare", "en=none.en", "de=train.de", "-o", "out"]
+    done = dragoman(*(["--debug", *words] if place == "first" else [*words, "--debug"]), folder=folder)
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert done.stderr.rstrip().endswith("or files with a glob such as 'data/*.en'")
+
+
+def test_the_data_layer_and_the_commands_start_without_torch() -> None:
+    script = """
+import importlib, pkgutil, sys
+sys.modules["torch"] = None
+import dragoman.cli, dragoman.data
+for module in pkgutil.walk_packages(dragoman.data.__path__, "dragoman.data."):
+    importlib.import_module(module.name)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_demo_is_prepared_offline_from_an_empty_folder(tmp_path: Path) -> None:
+    changes = ("--set", "vocabulary.sample_pairs=20000")
+    done = dragoman("prepare", "demo", "-o", "data/demo", *changes, "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    card = Card.model_validate_json(done.stdout)
+    assert card.read_pairs == 200_000
+    assert (card.parts["dev"].pairs, card.parts["test"].pairs) == (1_000, 1_000)
+    assert not card.dropped.keys() & {"leakage", "identical", "invalid_utf8", "empty"}

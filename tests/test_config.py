@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from dragoman import config
+from dragoman.config import CleanRules, Preparation, load
+from dragoman.errors import ConfigError
+
+
+@pytest.fixture
+def file(tmp_path: Path):
+    def write(text: str) -> Path:
+        (tmp_path / "prepare.toml").write_text(text, encoding="utf-8")
+        return tmp_path / "prepare.toml"
+
+    return write
+
+
+def complaint(path: Path | None, *overrides: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        load(Preparation, path, overrides)
+    return caught.value
+
+
+def test_no_file_gives_the_defaults() -> None:
+    assert load(Preparation) == Preparation()
+    assert Preparation().clean.max_words == 80
+    assert Preparation().vocabulary.size == 32_768
+
+
+def test_an_unknown_key_names_the_nearest_known_one_with_file_and_line(file) -> None:
+    error = complaint(file("seed = 3\n\n[clean]\nmin_words = 2\nmax_wrods = 100\n"))
+    assert "unknown key clean.max_wrods (did you mean clean.max_words?)" in str(error)
+    assert str(error).startswith(f"{error.path}:5: ")
+
+
+def test_a_key_in_the_wrong_section_names_the_right_one(file) -> None:
+    assert "did you mean clean.max_words?" in str(complaint(file("max_words = 3\n")))
+    assert "did you mean clean.max_ratio?" in str(complaint(file("[vocabulary]\nmax_ratio = 3\n")))
+
+
+def test_an_unknown_section_names_the_nearest_with_its_line(file) -> None:
+    error = complaint(file("seed = 1\n[cleen]\nmax_words = 3\n"))
+    assert "unknown key cleen (did you mean clean?)" in str(error)
+    assert error.line == 2
+
+
+def test_every_fault_is_told_at_once(file) -> None:
+    message = str(complaint(file("sed = 1\n[clean]\nmax_words = 0\n")))
+    assert "did you mean seed?" in message
+    assert "clean.max_words = 0" in message
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("clean.max_words=many", "clean.max_words = 'many': input should be a valid integer"),
+        ("clean.max_words=2.5", "clean.max_words = 2.5: input should be a valid integer"),
+        ("clean.max_words=0", "clean.max_words = 0: input should be greater than or equal to 1"),
+        ("clean.max_ratio=1", "clean.max_ratio = 1: input should be greater than 1"),
+        ("clean.normalise=NFD", "clean.normalise = 'NFD': input should be 'NFC' or 'none'"),
+        ("clean=3", "clean = 3: "),
+        ("clean.max_wrods=3", "unknown key clean.max_wrods (did you mean clean.max_words?)"),
+        ("clean={max_wrods = 3}", "unknown key clean.max_wrods (did you mean clean.max_words?)"),
+    ],
+)
+def test_a_wrong_set_names_key_and_value(override: str, message: str, file) -> None:
+    error = complaint(file("seed = 1\n"), override)
+    assert message in str(error)
+    assert error.path == "--set"
+
+
+def test_a_fault_of_the_file_is_not_blamed_on_a_set(file) -> None:
+    path = file("clean.max_words = 0\n")
+    assert complaint(path, "seed=3").path == str(path)
+
+
+@pytest.mark.parametrize("override", ["seed", "=3", ""])
+def test_a_set_without_key_or_value_is_refused(override: str) -> None:
+    assert "expected key=value" in str(complaint(None, override))
+
+
+def test_a_set_below_a_value_is_refused(file) -> None:
+    assert "seed is a value, not a section" in str(complaint(file("seed = 1\n"), "seed.x=1"))
+
+
+def test_a_set_takes_toml_values_and_bare_words_and_wins_over_the_file(file) -> None:
+    path = file("seed = 1\n[clean]\nmax_words = 50\nmin_words = 2\n")
+    settings = load(
+        Preparation, path, ["clean.max_words=100", "clean.drop_identical=false", "clean.normalise=none"]
+    )
+    assert settings.clean == CleanRules(max_words=100, min_words=2, drop_identical=False, normalise="none")
+    assert load(Preparation, None, ['clean.normalise="none"']).clean.normalise == "none"
+
+
+def test_broken_toml_says_so_with_its_place(file) -> None:
+    path = file("seed = 1\n[clean\n")
+    assert str(complaint(path)).startswith(f"{path}: not valid TOML: ")
+    assert "line 2" in str(complaint(path))
+
+
+def test_a_file_that_cannot_be_read_is_our_error(tmp_path: Path) -> None:
+    assert "no such config file" in str(complaint(tmp_path / "none.toml"))
+    assert "cannot be read" in str(complaint(tmp_path))
+    (tmp_path / "latin.toml").write_bytes(b"# \xe4\n")
+    assert "cannot be read" in str(complaint(tmp_path / "latin.toml"))
+
+
+def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
+    settings = load(Preparation, None, ["seed=9", "clean.max_ratio=1.5", "clean.normalise=none"])
+    config.write(settings, tmp_path / "config.toml")
+    assert load(Preparation, tmp_path / "config.toml") == settings
+    text = (tmp_path / "config.toml").read_text(encoding="utf-8")
+    for name, _ in config.flat(settings):
+        assert name.rpartition(".")[2] + " = " in text
+    assert "# most words on either side" in text
+
+
+def test_settings_cannot_be_changed_afterwards() -> None:
+    with pytest.raises(ValidationError):
+        Preparation().seed = 2  # type: ignore[misc]
+
+
+@given(st.text(), st.lists(st.text(), max_size=3))
+def test_any_text_is_settings_or_our_error(tmp_path_factory, text: str, overrides: list[str]) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        assert isinstance(load(Preparation, path, overrides), Preparation)
+    except ConfigError as error:
+        assert str(error)
