@@ -230,9 +230,7 @@ def test_a_data_set_of_another_job_is_refused_untouched(tmp_path: Path, sentence
     words = write(tmp_path, "train", sentences(50))
     run(words, tmp_path / "data")
     before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
-    with pytest.raises(
-        UsageError, match="data: exists already, made from is not the data set of these files"
-    ):
+    with pytest.raises(UsageError, match="data: exists already, and is not the data set of these files"):
         run(words, tmp_path / "data", "seed=2")
     assert before == {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
     assert left_in(tmp_path) == ["data"]
