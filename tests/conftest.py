@@ -1,6 +1,26 @@
-"""For all tests."""
+"""For all tests: hypothesis without deadlines, and REQUIRE_ALL=1, under which a skipped test is a failed one."""
 
+from collections.abc import Generator
+
+import pytest
 from hypothesis import settings
+from pytest import CallInfo, Item, TestReport
+
+from testbed.require import all_required
 
 settings.register_profile("dragoman", deadline=None, max_examples=50)  # other work may share the cores
 settings.load_profile("dragoman")
+
+# What continuous integration cannot give: data that is not part of the repository, and GPUs.
+_MAY_BE_ABSENT = ("DRAGOMAN_DATA", "GPU")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Item, call: CallInfo[None]) -> Generator[None, TestReport, TestReport]:
+    report = yield
+    if report.skipped and all_required() and not hasattr(report, "wasxfail"):
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        if not any(word in reason for word in _MAY_BE_ABSENT):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, and REQUIRE_ALL=1 asks for every test: {reason}"
+    return report

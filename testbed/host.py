@@ -1,0 +1,148 @@
+"""One host: network, process, mount, host name and IPC namespaces that live as long as their first process.
+
+Nothing is named on the machine (no /run/netns, no /etc/netns). The first process waits on a pipe from its
+owner: when the owner closes it, or is killed, that process ends, and the kernel ends everything in its
+process namespace and then drops the other namespaces.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_CLONE_NEWPID = 0x20000000  # of setns(2)
+_END_SECONDS = 10.0
+
+# $0: host name, $1: content of /etc/hosts. The first line still sees the machine's /proc, so it learns the
+# number by which the owner knows this process. SIGCHLD ignored: orphans that come here leave no zombies.
+_FIRST_PROCESS = """
+read -r pid rest < /proc/self/stat
+set -e
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t tmpfs tmpfs /dev/shm
+echo "$0" > /proc/sys/kernel/hostname
+file=$(mktemp)
+echo "$1" > "$file"
+chmod 644 "$file"
+mount --bind "$file" /etc/hosts
+rm "$file"
+ip link set lo up
+# what Debian has by default, whatever this machine has
+echo cubic > /proc/sys/net/ipv4/tcp_congestion_control || true
+echo "$pid"
+trap '' CHLD
+exec cat > /dev/null
+"""
+
+# $0: first process, $1: folder, $2: cgroup to join or nothing. No fork, so the caller's child is the command.
+_ENTER = """
+pid=$0 folder=$1
+[ -z "$2" ] || echo 0 > "$2"
+shift 2
+exec nsenter --target "$pid" --net --uts --ipc --mount -- sh -c 'cd "$0" && exec "$@"' "$folder" "$@"
+"""
+
+
+class TestbedError(Exception):
+    """The machine cannot do what was asked of the test bed."""
+
+    __test__ = False  # not a test, whatever pytest makes of the name
+
+
+class Host:
+    """Ends with `end()` or with the process that made it, together with all that runs on it."""
+
+    def __init__(self, name: str, hosts_file: str) -> None:
+        self.name = name
+        self.cgroup = ""  # the cgroup.procs file that new commands join
+        self._commands: list[subprocess.Popen[str]] = []
+        self._first = subprocess.Popen(
+            ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child"]
+            + ["sh", "-c", _FIRST_PROCESS, name, hosts_file],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for the owner
+        )
+        assert self._first.stdout and self._first.stderr
+        said = self._first.stdout.readline()
+        if not said:
+            error = self._first.stderr.read().strip()
+            self.end()
+            raise TestbedError(f"no namespaces for host {name}: {error}")
+        self.pid = int(said)
+
+    def popen(
+        self, command: Sequence[str | Path], env: Mapping[str, str] | None, cwd: Path | str, **options: Any
+    ) -> subprocess.Popen[str]:
+        enter = ["sh", "-c", _ENTER, str(self.pid), str(cwd), self.cgroup, *map(str, command)]
+        options = {"text": True, "start_new_session": True} | options
+        with _children_in(self.pid):
+            process = subprocess.Popen(enter, env=os.environ | dict(env or {}), **options)
+        self._commands.append(process)
+        return process
+
+    def network(self, *command: str, ok: bool = True) -> bool:
+        """Runs `ip` or `tc` in the host's network only; whether it succeeded."""
+        done = subprocess.run(
+            ["nsenter", f"--net=/proc/{self.pid}/ns/net", *command], capture_output=True, text=True
+        )
+        if ok and done.returncode:
+            raise TestbedError(f"{' '.join(command)} on {self.name}: {done.stderr.strip()}")
+        return done.returncode == 0
+
+    def processes(self) -> list[int]:
+        """What runs on the host, by the numbers its owner sees; the first process apart."""
+        namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
+        return [pid for pid in _all_processes() if pid != self.pid and _namespace(pid) == namespace]
+
+    def end(self) -> None:
+        assert self._first.stdin and self._first.stdout and self._first.stderr
+        self._first.stdin.close()
+        # The kernel has killed them; the first process is gone only when they were waited for.
+        for command in self._commands:
+            command.wait(_END_SECONDS)
+        try:
+            self._first.wait(_END_SECONDS)
+        finally:
+            self._first.kill()
+            self._first.stdout.close()
+            self._first.stderr.close()
+
+
+@contextmanager
+def _children_in(pid: int) -> Iterator[None]:
+    """Children of this thread are born into the process namespace of `pid`, and are still our children."""
+    _set_namespace(f"/proc/{pid}/ns/pid")
+    try:
+        yield
+    finally:
+        _set_namespace("/proc/self/ns/pid")
+
+
+def _set_namespace(path: str) -> None:
+    namespace = os.open(path, os.O_RDONLY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(namespace, _CLONE_NEWPID):
+            raise TestbedError(f"setns {path}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(namespace)
+
+
+def _all_processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _namespace(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:  # it has ended
+        return None

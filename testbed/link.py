@@ -1,0 +1,100 @@
+"""The cable between a host and the switch: veth and tc, or a cable in userspace where netem is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from testbed.host import Host, TestbedError
+
+_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_WHOLE_SEGMENT_BYTES = 70_000  # a smaller bucket makes tbf cut the kernel's 64 kB segments into packets
+_BURST_SECONDS = 0.002
+_QUEUE = "50ms"
+
+
+def bits_per_second(rate: str) -> float:
+    """'100mbit' -> 1e8; the units of tc."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?bit)", rate)
+    if not match or not float(match[1]):
+        raise TestbedError(
+            f"rate {rate!r}: expected a number with bit, kbit, mbit or gbit, such as '100mbit'"
+        )
+    return float(match[1]) * _UNITS[match[2]]
+
+
+class Link:
+    """Joins a host's eth0 to port pN of the switch.
+
+    Delay and loss sit in the direction from the switch to the host, so that a packet between two
+    hosts meets them once; the rate holds in both directions.
+    """
+
+    def __init__(
+        self, host: Host, address: str, switch: Host, port: str, delay_seconds: float, loss: float
+    ) -> None:
+        self._host, self._switch, self._port = host, switch, port
+        self._cable: subprocess.Popen[str] | None = None
+        self._netem = bool(delay_seconds or loss) and _has_netem(switch)
+        if (delay_seconds or loss) and not self._netem:
+            self._cable = _userspace_cable(host, switch, port, delay_seconds, loss)
+        else:
+            names = ["name", port, "type", "veth", "peer", "name", "eth0", "netns", str(host.pid)]
+            switch.network("ip", "link", "add", *names)
+        if self._netem:
+            # netem's queue holds what is under way: 100,000 packets are 1 Gbit/s for a second
+            limits = ["delay", f"{delay_seconds}s", "loss", f"{loss:.4%}", "limit", "100000"]
+            switch.network("tc", "qdisc", "add", "dev", port, "root", "handle", "1:", "netem", *limits)
+        # no IPv6 link-local addresses: nothing but the hosts' own traffic is on the wire
+        switch.network("ip", "link", "set", port, "addrgenmode", "none", "up")
+        host.network("ip", "link", "set", "eth0", "addrgenmode", "none", "up")
+        host.network("ip", "address", "add", address, "dev", "eth0")
+        self.mend()
+
+    def rate(self, rate: str | None) -> None:
+        below_netem = ["parent", "1:1"] if self._netem else ["root"]
+        for end, device, place in ((self._host, "eth0", ["root"]), (self._switch, self._port, below_netem)):
+            if rate is None:
+                end.network("tc", "qdisc", "delete", "dev", device, *place, ok=False)  # none there: as asked
+                continue
+            burst = max(_WHOLE_SEGMENT_BYTES, int(bits_per_second(rate) / 8 * _BURST_SECONDS))
+            bucket = ["tbf", "rate", rate, "burst", str(burst), "latency", _QUEUE]
+            end.network("tc", "qdisc", "replace", "dev", device, *place, "handle", "10:", *bucket)
+
+    def cut(self) -> None:
+        """Packets vanish while both ends still see a carrier, as when a cable further off is pulled."""
+        self._switch.network("ip", "link", "set", self._port, "nomaster")
+
+    def mend(self) -> None:
+        self._switch.network("ip", "link", "set", self._port, "master", "bridge")
+
+    def end(self) -> None:
+        if self._cable:
+            self._cable.communicate()  # closes its input, which ends it
+
+
+def _has_netem(switch: Host) -> bool:
+    return switch.network("tc", "qdisc", "add", "dev", "lo", "root", "netem", ok=False)
+
+
+def _userspace_cable(
+    host: Host, switch: Host, port: str, delay_seconds: float, loss: float
+) -> subprocess.Popen[str]:
+    script = Path(__file__).with_name("cable.py")
+    ends = [str(host.pid), str(switch.pid), port]
+    cable = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(script), *ends, str(delay_seconds), str(loss)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert cable.stdout
+    if cable.stdout.readline() != "ready\n":
+        raise TestbedError(
+            f"this kernel lacks netem, and no userspace link either: {cable.communicate()[1].strip()}"
+        )
+    return cable

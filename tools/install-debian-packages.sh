@@ -1,0 +1,22 @@
+#!/bin/sh
+# Installs the Debian packages that tests need. Quick when they are there; where it cannot install, it says
+# what is missing and leaves with 0: the tests that need it are then skipped with the reason.
+set -eu
+
+packages="iproute2 chromium"
+
+missing=""
+for package in $packages; do
+    status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2> /dev/null || true)
+    [ "$status" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then
+    echo "not installed, and only root with apt-get can:$missing" >&2
+    exit 0
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update --quiet=2
+# shellcheck disable=SC2086  # a list of words
+apt-get install --quiet=2 --yes --no-install-recommends -o DPkg::Lock::Timeout=300 $missing
