@@ -33,6 +33,17 @@ from dragoman.progress import Reporter
 WORD_TYPES = 400_000
 MEAN_WORDS = 22
 ROUNDS = 5
+FIRST_BATCH = """
+import sys, time
+from pathlib import Path
+from dragoman.data.batches import Batches, Position, StepSize
+from dragoman.data.store import DataSet
+
+began = time.monotonic()
+batches = Batches(DataSet(Path(sys.argv[1])), StepSize(25000, 3125), seed=1)
+batches.load(next(batches.after(Position())).microbatches[0])
+print(f"first batch: {time.monotonic() - began:.2f} s after opening")
+"""
 SAMPLE_PAIRS = 150_000
 
 
@@ -158,17 +169,9 @@ def main() -> None:
     seconds, peak = watch([*command, "-o", str(folder / "data")])
     print(f"prepare: {seconds / 60:.1f} minutes, largest process {peak / 1e9:.2f} GB")
     ratios = encoding_ratio(folder, paths, folder / "data" / VOCABULARY_FILE)
-    print(
-        f"encoding over bare SentencePiece: median {statistics.median(ratios):.2f}, all {min(ratios):.2f} to {max(ratios):.2f}"
-    )
-    first = (
-        "import sys,time;t=time.monotonic();from pathlib import Path;from dragoman.data.store import DataSet;"
-    )
-    first += (
-        "from dragoman.data.batches import *;b=Batches(DataSet(Path(sys.argv[1])),StepSize(25000,3125),1);"
-    )
-    first += "s=next(b.after(Position()));b.load(s.microbatches[0]);print(f'first batch: {time.monotonic()-t:.2f} s')"
-    subprocess.run([sys.executable, "-c", first, str(folder / "data")], check=True)
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    print(f"encoding over bare SentencePiece: median {statistics.median(ratios):.2f}, {spread}")
+    subprocess.run([sys.executable, "-c", FIRST_BATCH, str(folder / "data")], check=True)
     if arguments.folder is None:
         shutil.rmtree(folder)
 

@@ -129,6 +129,57 @@ def train(
 
 
 @app.command()
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, also of a run under way.")],
+    price_per_hour: Annotated[
+        float | None, typer.Option(min=0, help="Of one machine, to give the run's cost.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer the eleven questions about a run, with numbers, evidence and advice.
+
+    Writes report.html (one file, opens offline), report.md and findings.json into the run folder.
+
+    Example: dragoman report runs/demo --price-per-hour 0.90
+    """
+    from dragoman.explain.run import explain
+    from dragoman.measure import database
+    from dragoman.report import text, write
+    from dragoman.rundir import RunFolder
+
+    records = database.read(RunFolder(run).records)
+    findings = explain(records, price_per_hour)
+    write.write(records, findings, run)
+    if as_json:
+        print(write.json_text(records, findings), end="")
+    else:
+        text.show(records, findings)
+        print(f"Page: {run / write.PAGE_FILE}")
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what differs between two runs, and why the slower was slower.
+
+    Example: dragoman compare runs/tuesday runs/wednesday
+    """
+    from dragoman.measure import database
+    from dragoman.report import compare_text
+    from dragoman.report.compare import compare
+    from dragoman.rundir import RunFolder
+
+    comparison = compare(*(database.read(RunFolder(run).records) for run in (first, second)))
+    if as_json:
+        print(comparison.model_dump_json(indent=2))
+    else:
+        compare_text.show(comparison)
+
+
+@app.command()
 def evaluate(
     model: Annotated[Path, typer.Argument(metavar="RUN|MODEL", help="A run, its best, or a checkpoint.")],
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],

@@ -3,6 +3,7 @@
 RUN/
   config.toml         the filled-in config
   provenance.json     versions, hosts, command line, data fingerprint
+  records.db          every measurement (measure/database.py)
   log.txt             one line per interval, as on the terminal
   tensorboard/        curves
   checkpoints/        step-00001000/ and so on
@@ -24,6 +25,7 @@ class RunFolder:
         self.path = path
         self.config = path / "config.toml"
         self.provenance = path / "provenance.json"
+        self.records = path / "records.db"
         self.log = path / "log.txt"
         self.tensorboard = path / "tensorboard"
         self.checkpoints = path / "checkpoints"

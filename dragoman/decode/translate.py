@@ -20,6 +20,8 @@ def translate(
     model: Transformer, tokenizer: Tokenizer, sentences: Sequence[str], config: Evaluate
 ) -> list[str]:
     """The translation of each sentence, in order."""
+    if not sentences:
+        return []
     tokens, lengths = tokenizer.encode([normalise(sentence, "NFC") for sentence in sentences])
     rows = np.split(tokens.astype(np.int64), np.cumsum(lengths)[:-1])
     return tokenizer.decode(translate_tokens(model, rows, config))

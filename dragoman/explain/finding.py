@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -49,6 +50,18 @@ def unknown(id: str, because: str, numbers: dict[str, Any] | None = None) -> Fin
     return Finding(
         id=id, verdict="unknown", answer=f"Unknown: {because}.", numbers=numbers or {}, confidence="unknown"
     )
+
+
+def known(**numbers: Any) -> dict[str, Any]:
+    """Those that are known, neither None nor NaN, as plain values that JSON can hold."""
+    plain = {name: _plain(value) for name, value in numbers.items()}
+    return {name: value for name, value in plain.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):  # numpy's scalars
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def document(run: dict[str, Any], findings: list[Finding]) -> dict[str, Any]:

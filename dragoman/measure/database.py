@@ -68,6 +68,14 @@ class RecordsFile:
             self._database.execute("CREATE INDEX IF NOT EXISTS steps_by_step ON steps (step)")
         self.write_facts({"schema": SCHEMA})
 
+    def attempts(self) -> int:
+        """How often the run was started before."""
+        return int(self._database.execute("SELECT count(*) FROM attempts").fetchone()[0])
+
+    def fact(self, key: str) -> Any:
+        row = self._database.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
+        return json.loads(row[0]) if row else None
+
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         rows = [(key, json.dumps(value)) for key, value in facts.items()]
         with self._database:

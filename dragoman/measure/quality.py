@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from sacrebleu.metrics import BLEU, CHRF
 
 
@@ -26,6 +26,8 @@ class Sample(BaseModel):
 
 class Evaluation(BaseModel):
     """One evaluation. Both losses are per target token, without dropout, with the smoothing of training."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")  # a diverged model's loss must be readable again
 
     step: int
     eval_loss: float

@@ -176,9 +176,9 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "gpus": {
         "host": "INTEGER",
-        "gpu": "INTEGER",
         "time": "REAL",
         "span": "REAL",
+        "gpu": "INTEGER",
         "utilisation": "REAL",  # share of time with a kernel running: waiting for the network counts as busy
         "power_watts": "REAL",
         "power_limit_watts": "REAL",

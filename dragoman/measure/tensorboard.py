@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from torch.utils.tensorboard import SummaryWriter
 
 from dragoman.measure.quality import Evaluation, Sample
+
+# A full disk kills TensorBoard's own thread with a stack dump: let the next checkpoint stop the run instead.
+_ROOM_BYTES = 1 << 20
 
 
 class Curves:
@@ -27,9 +31,12 @@ class TensorBoardCurves(Curves):
     """Points from `first_step` on replace those of an attempt that got further and was lost."""
 
     def __init__(self, folder: Path, first_step: int):
+        self._folder = folder
         self._writer = SummaryWriter(str(folder), purge_step=first_step)
 
     def step(self, step: int, loss: float, rate: float, norm: float, tokens_per_second: float) -> None:
+        if not self._has_room():
+            return
         self._scalars(
             step,
             train_loss=loss,
@@ -37,8 +44,11 @@ class TensorBoardCurves(Curves):
             global_gradient_norm=norm,
             target_tokens_per_second=tokens_per_second,
         )
+        self._writer.flush()  # a killed run goes on from a checkpoint: no point before it may be missing
 
     def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample]) -> None:
+        if not self._has_room():
+            return
         self._scalars(
             evaluation.step,
             eval_loss=evaluation.eval_loss,
@@ -53,6 +63,9 @@ class TensorBoardCurves(Curves):
 
     def close(self) -> None:
         self._writer.close()
+
+    def _has_room(self) -> bool:
+        return shutil.disk_usage(self._folder).free > _ROOM_BYTES
 
     def _scalars(self, step: int, **values: float) -> None:
         for tag, value in values.items():

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 
 from dragoman.errors import DataError
 from dragoman.sync.world import World
+
+Result = TypeVar("Result")
 
 
 def any_rank(world: World, wish: bool) -> bool:
@@ -20,6 +24,19 @@ def decided_by_main(world: World, text: str) -> str:
     return world.broadcast_bytes(text.encode()).decode()
 
 
+def done_by_main(world: World, action: Callable[[], Result]) -> Result | None:
+    """What only rank 0 can do; None on the others. If it fails all stop, and rank 0 says why. Collective."""
+    result, failure = None, None
+    if world.is_main:
+        try:
+            result = action()
+        except Exception as error:
+            failure = error
+    if any_rank(world, failure is not None):
+        raise failure or SystemExit(1)
+    return result
+
+
 def check_same(world: World, what: str, value: str) -> None:
     """Every rank holds the same value, or all of them stop and say so. Collective."""
     mine = int.from_bytes(hashlib.sha256(value.encode()).digest()[:4], "big")
@@ -29,6 +46,7 @@ def check_same(world: World, what: str, value: str) -> None:
     others = [rank for rank, theirs in enumerate(table.tolist()) if theirs != table[0]]
     if others:
         raise DataError(
-            f"{what} differs between ranks: rank {others[0]} has another one than rank 0 (here: {value})",
+            f"{what} differs between ranks: rank {others[0]} has another one than rank 0 "
+            f"(on rank {world.rank}: {value})",
             hint="copy the same data set to every machine",
         )

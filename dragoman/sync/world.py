@@ -19,8 +19,10 @@ import torch.distributed as dist
 
 from dragoman.data.parallel import cores
 from dragoman.errors import DragomanError
+from dragoman.sync.route import interface_towards
 
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
+_TEXT_BYTES = 256
 
 
 def is_worker() -> bool:
@@ -35,6 +37,7 @@ class World:
     local_rank: int
     local_size: int
     device: torch.device
+    meeting_point: str = "127.0.0.1"  # the address at which ranks found each other
 
     @property
     def is_main(self) -> bool:
@@ -50,6 +53,28 @@ class World:
     def sum_(self, tensor: torch.Tensor) -> None:
         """In place, over all ranks. Collective. On the CPU, so that no device has to be waited for."""
         dist.all_reduce(tensor, group=_control())
+
+    def most(self, values: Sequence[float]) -> list[float]:
+        """The largest over all ranks, for each. Collective."""
+        tensor = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=_control())
+        return tensor.tolist()
+
+    def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Every rank's CPU tensor of this shape, on rank 0; nothing on the others. Collective."""
+        rows = [torch.empty_like(tensor) for _ in range(self.size)] if self.is_main else None
+        dist.gather(tensor, rows, dst=0, group=_control())
+        return rows or []
+
+    def gather_text(self, text: str) -> list[str]:
+        """Every rank's short text, on every rank. Collective."""
+        table = torch.zeros(self.size, _TEXT_BYTES, dtype=torch.uint8)
+        content = bytearray(text.encode()[:_TEXT_BYTES])
+        table[self.rank, : len(content)] = torch.frombuffer(content or bytearray(1), dtype=torch.uint8)[
+            : len(content)
+        ]
+        self.sum_(table)
+        return [bytes(row.tolist()).rstrip(b"\0").decode() for row in table]
 
     def broadcast_(self, tensor: torch.Tensor) -> None:
         """Rank 0's values to all. Collective."""
@@ -80,6 +105,7 @@ def join(timeout_seconds: float) -> Iterator[World]:
     global _control_group
     _end_with_launcher()
     local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    meeting_point = os.environ["MASTER_ADDR"]
     on_gpu = torch.cuda.is_available()
     device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
     timeout = timedelta(seconds=timeout_seconds)
@@ -87,10 +113,12 @@ def join(timeout_seconds: float) -> Iterator[World]:
         torch.cuda.set_device(device)
     else:
         torch.set_num_threads(max(1, cores() // local_size))
+    # gloo would look its own host name up, which Debian resolves to loopback: other hosts then wait for ever.
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", interface_towards(meeting_point) or "lo")
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timeout)
     try:
         _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
-        yield World(dist.get_rank(), dist.get_world_size(), local_rank, local_size, device)
+        yield World(dist.get_rank(), dist.get_world_size(), local_rank, local_size, device, meeting_point)
     finally:
         dist.destroy_process_group()
         _control_group = None
@@ -111,8 +139,12 @@ def explained() -> Iterator[None]:
 
 
 def _lost(error: Exception) -> DragomanError:
+    # gloo begins with the place in its own source and ends with good wishes
+    cause = str(error).splitlines()[0].rpartition(".cc:")[2].partition("] ")[2].partition(". ")[0] or str(
+        error
+    )
     return DragomanError(
-        f"another rank is gone or silent: {str(error).splitlines()[0][:200]}",
+        f"another rank is gone or silent ({cause[:200]})",
         hint="its own message says why; the same command goes on from the last checkpoint",
     )
 

@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -62,6 +62,8 @@ class Manifest(BaseModel):
 class SavedState(BaseModel):
     """state.json"""
 
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
     schema_version: int = 1
     step: int
     position: Position
@@ -88,6 +90,7 @@ class Saver:
     """Saves nothing: what ranks other than 0 have."""
 
     failure: DragomanError | None = None  # why the last checkpoint could not be written
+    files: list[dict[str, object]] = []  # name, bytes and purpose of each file of the newest one
 
     @property
     def has_failed(self) -> bool:
@@ -159,6 +162,10 @@ class FolderSaver(Saver):
             (folder / VOCABULARY_FILE).write_bytes(self._vocabulary)
             manifest = Manifest(step=saved.step, files={name: _facts(folder / name) for name in PURPOSES})
             (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
+        self.files = [
+            {"name": name, "bytes": facts.bytes, "purpose": facts.purpose}
+            for name, facts in manifest.files.items()
+        ]
         self._tidy(settings, saved)
 
     def _tidy(self, settings: Training, saved: SavedState) -> None:
@@ -169,7 +176,7 @@ class FolderSaver(Saver):
         ranking = sorted(scored, key=lambda evaluation: evaluation.goodness(metric), reverse=True)
         best = [evaluation.step for evaluation in ranking[: settings.checkpoint.keep_best]]
         if best:
-            link = self._folder.best.with_name("best.tmp")
+            link = self._folder.best.with_name(f"best{atomic.UNFINISHED}")
             link.unlink(missing_ok=True)
             link.symlink_to(os.path.relpath(self._folder.checkpoint(best[0]), self._folder.path))
             link.replace(self._folder.best)
@@ -198,19 +205,31 @@ class FolderSaver(Saver):
 
 def newest(folder: RunFolder) -> tuple[Loaded | None, list[str]]:
     """The newest sound checkpoint, or None; and a line about each that was damaged and set aside."""
-    said: list[str] = []
-    for leftover in folder.checkpoints.glob("*.tmp"):
+    for leftover in folder.checkpoints.glob(f"*{atomic.UNFINISHED}"):
         shutil.rmtree(leftover)
+    damaged: list[tuple[Path, DataError]] = []
     for step in reversed(folder.checkpoint_steps()):
         path = folder.checkpoint(step)
         try:
-            return load(path), said
+            loaded = load(path)
         except DataError as error:
-            aside = path.with_name(path.name + ".damaged")
-            shutil.rmtree(aside, ignore_errors=True)
-            path.rename(aside)
-            said.append(f"{error.where}: {error.what}; set aside as {aside.name}, taking the one before")
-    return None, said
+            damaged.append((path, error))
+        else:
+            return loaded, [_set_aside(path, error) for path, error in damaged]
+    if damaged:  # to begin anew is not ours to decide: hours of training may be on another disk
+        raise DataError(
+            f"no checkpoint is sound; of the newest: {damaged[0][1].where}: {damaged[0][1].what}",
+            path=folder.checkpoints,
+            hint="put a sound copy back, or remove this folder to begin at step 0",
+        )
+    return None, []
+
+
+def _set_aside(path: Path, error: DataError) -> str:
+    aside = path.with_name(path.name + ".damaged")
+    shutil.rmtree(aside, ignore_errors=True)
+    path.rename(aside)
+    return f"{error.where}: {error.what}; set aside as {aside.name}, taking the one before"
 
 
 def load(path: Path) -> Loaded:
@@ -229,6 +248,8 @@ def verify(path: Path) -> Manifest:
         manifest = Manifest.model_validate_json((path / "manifest.json").read_text())
     except (OSError, ValueError) as error:
         raise DataError(f"no sound checkpoint: {str(error).splitlines()[0]}", path=path) from None
+    if lacking := PURPOSES.keys() - manifest.files.keys():
+        raise DataError(f"damaged checkpoint: {min(lacking)} is not in its manifest", path=path)
     for name, expected in manifest.files.items():
         try:
             found = _facts(path / name)
@@ -252,6 +273,6 @@ def _copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _remove(path: Path) -> None:
     """Under another name first: a half-removed folder must not pass for a checkpoint."""
-    doomed = path.with_name(path.name + ".tmp")
+    doomed = path.with_name(path.name + atomic.UNFINISHED)
     path.rename(doomed)
     shutil.rmtree(doomed)

@@ -1,11 +1,11 @@
-"""Ctrl-C and SIGTERM as a wish that the loop looks at: the step under way is finished, the state saved."""
+"""Ctrl-C, SIGTERM and a closed terminal as a wish: the step under way is finished, the state saved."""
 
 from __future__ import annotations
 
 import signal
 from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupt:
@@ -14,7 +14,8 @@ class Interrupt:
     def __init__(self) -> None:
         self.wanted = False
         for number in _SIGNALS:
-            signal.signal(number, self._note)
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup has SIGHUP ignored
+                signal.signal(number, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.wanted = True

@@ -5,10 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from dragoman.data.batches import Batches
+import numpy as np
+
+from dragoman.data.batches import Batches, Step
+from dragoman.measure.phases import Phases
+from dragoman.measure.recorder import Recorder, StepRow
 from dragoman.measure.tensorboard import Curves
 from dragoman.train import stopping
 from dragoman.train.checkpoint import Saver
+from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
 from dragoman.train.interrupt import Interrupt
 from dragoman.train.pace import Pace
@@ -26,6 +31,9 @@ class Run:
     stepper: Stepper
     evaluator: Evaluator
     interrupt: Interrupt
+    phases: Phases
+    recorder: Recorder
+    counterfactual: Counterfactual
     saver: Saver
     curves: Curves
     view: View
@@ -36,23 +44,36 @@ def train(state: State, run: Run) -> StopReason:
     config = state.config
     if state.step >= config.train.steps:
         return StopReason.FINISHED
+    if reason := stopping.after_evaluation(state):  # the attempt before this one ended for want of patience
+        return reason
     run.stepper.settle(next(run.batches.after(state.position)))
+    run.recorder.started(state.step)
     pace = Pace()
+    run.phases.begin("data")
     for batch in run.batches.after(state.position):
-        began = time.monotonic()
+        run.counterfactual.before_step(batch)
         outcome = run.stepper.update(batch, stop_wanted=run.interrupt.wanted or run.saver.has_failed)
-        state.advance(batch, outcome, time.monotonic() - began)
+        phases = run.phases.end_step()
+        state.advance(batch, outcome, float(phases.sum()))
+        run.counterfactual.after_step(state.step, phases)
+        run.recorder.step(_row(state, batch, outcome, phases))
         _show(state, outcome, run, pace)
         reason = stopping.after_step(state, outcome)
         is_best = False
         if reason in (None, StopReason.FINISHED) and _due(config.evaluate.every, state, reason):
             is_best = _evaluate(state, run)
             reason = reason or stopping.after_evaluation(state)
-        if reason != StopReason.DIVERGED and (is_best or _due(config.checkpoint.every, state, reason)):
-            run.saver.save(state)
+        if _is_worth_saving(state, reason) and (is_best or _due(config.checkpoint.every, state, reason)):
+            _save(state, run)
         if reason:
             return reason
+        run.phases.begin("data")  # until the next batch is here
     raise AssertionError("batches never end")
+
+
+def _is_worth_saving(state: State, reason: StopReason | None) -> bool:
+    """Not while steps are bad: the weights may be past saving, and would push out those that are good."""
+    return not state.bad_in_a_row or reason in (StopReason.FINISHED, StopReason.STOPPED)
 
 
 def _due(every: int, state: State, reason: StopReason | None) -> bool:
@@ -67,15 +88,40 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
     if state.step % state.config.measure.every == 0:
         loss, tokens_per_second = pace.interval()
         run.curves.step(state.step, loss, outcome.learning_rate, outcome.gradient_norm, tokens_per_second)
+        run.recorder.flush()
         seconds_left = pace.seconds_for(state.config.train.steps - state.step)
         run.view.step(state.step, loss, outcome, tokens_per_second, seconds_left)
 
 
 def _evaluate(state: State, run: Run) -> bool:
     """Scores the model; is it the best so far?"""
+    began = time.time()
     evaluation, samples = run.evaluator.evaluate(state)
+    run.recorder.event("evaluation", state.step, began, evaluation.seconds)
+    run.recorder.evaluation(evaluation)
     state.history.append(evaluation)
     is_best = state.best() is evaluation
     run.curves.evaluation(evaluation, samples)
     run.view.evaluation(evaluation, samples, is_best)
     return is_best
+
+
+def _save(state: State, run: Run) -> None:
+    began = time.time()
+    run.saver.save(state)
+    run.recorder.event("checkpoint", state.step, began, time.time() - began)
+    run.recorder.facts(checkpoint_files=run.saver.files)
+
+
+def _row(state: State, batch: Step, outcome: StepOutcome, phases: np.ndarray) -> StepRow:
+    return StepRow(
+        step=state.step,
+        loss=outcome.loss,
+        target_tokens=outcome.target_tokens,
+        pairs=batch.pairs,
+        learning_rate=outcome.learning_rate,
+        gradient_norm=outcome.gradient_norm,
+        is_bad=outcome.is_bad,
+        ended=time.time(),
+        phases=phases,
+    )

@@ -32,7 +32,7 @@ def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
 
 def state(optimizer: Optimizer, model: Transformer) -> dict[str, Tensor]:
     """All there is to resume: two moments per parameter, and the number of updates made."""
-    tensors: dict[str, Tensor] = {}
+    tensors = empty_state(model)  # what Adam begins with: no update may have been made yet
     for name, parameter in model.named_parameters():
         own = optimizer.state.get(parameter)
         if own:
@@ -52,7 +52,7 @@ def restore(optimizer: Optimizer, model: Transformer, tensors: dict[str, Tensor]
 
 
 def empty_state(model: Transformer) -> dict[str, Tensor]:
-    """Room for a state that rank 0 will send."""
+    """No update made: zeros, and room for a state that rank 0 will send."""
     tensors: dict[str, Tensor] = {"updates": torch.zeros((), device=next(model.parameters()).device)}
     for name, parameter in model.named_parameters():
         tensors |= {f"{moment}.{name}": torch.zeros_like(parameter) for moment in _MOMENTS}

@@ -8,6 +8,7 @@ from dragoman import config
 from dragoman.config import Training
 from dragoman.errors import ConfigError, DataError
 from dragoman.rundir import RunFolder
+from dragoman.sync.agree import done_by_main
 from dragoman.sync.world import World
 from dragoman.train import checkpoint, optimizer
 from dragoman.train.checkpoint import Loaded, SavedState
@@ -39,14 +40,7 @@ def restore(state: State, folder: RunFolder, data_fingerprint: str, world: World
 
     Only rank 0 looks at the folder: the others may be on machines that do not have it.
     """
-    loaded, said = checkpoint.newest(folder) if world.is_main else (None, [])
-    if loaded and loaded.state.data_fingerprint != data_fingerprint:
-        raise DataError(
-            "this run was trained on other data: its fingerprint is "
-            f"{loaded.state.data_fingerprint[:16]}, that of the data given {data_fingerprint[:16]}",
-            path=folder.path,
-            hint="give the data set of the run, or another --run",
-        )
+    loaded, said = done_by_main(world, lambda: _newest(folder, data_fingerprint)) or (None, [])
     saved_text = world.broadcast_bytes(loaded.state.model_dump_json().encode() if loaded else b"")
     if not saved_text:
         return said
@@ -56,6 +50,18 @@ def restore(state: State, folder: RunFolder, data_fingerprint: str, world: World
             setattr(state, field.name, getattr(saved, field.name))
     _restore_tensors(state, loaded, world)
     return [*said, f"going on from step {saved.step:,}{_ranks(saved, world)}"]
+
+
+def _newest(folder: RunFolder, data_fingerprint: str) -> tuple[Loaded | None, list[str]]:
+    loaded, said = checkpoint.newest(folder)
+    if loaded and loaded.state.data_fingerprint != data_fingerprint:
+        raise DataError(
+            "this run was trained on other data: its fingerprint is "
+            f"{loaded.state.data_fingerprint[:16]}, that of the data given {data_fingerprint[:16]}",
+            path=folder.path,
+            hint="give the data set of the run, or another --run",
+        )
+    return loaded, said
 
 
 def _restore_tensors(state: State, loaded: Loaded | None, world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +13,20 @@ from dragoman import atomic, config
 from dragoman.config import Training
 from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
-from dragoman.errors import DragomanError
+from dragoman.errors import DataError, DragomanError, UsageError
 from dragoman.measure import provenance
+from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.tensorboard import Curves, TensorBoardCurves
+from dragoman.measure.writer import FileWriter, Writer
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from dragoman.sync import world as worlds
-from dragoman.sync.agree import check_same
+from dragoman.sync.agree import check_same, done_by_main
 from dragoman.sync.gradients import Exchange
 from dragoman.sync.world import World
-from dragoman.train import models, optimizer, resume
+from dragoman.train import models, optimizer, recording, resume
 from dragoman.train.checkpoint import FolderSaver, Saver
+from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
 from dragoman.train.interrupt import Interrupt
 from dragoman.train.loop import Run, train
@@ -47,10 +51,23 @@ def check(job: Job) -> list[str]:
     """Everything that can be known to be wrong before a rank is started; what is worth saying."""
     data = DataSet(job.data)
     if "dev" not in data.parts:
-        raise DragomanError("the data set has no dev part", path=job.data)
+        raise DataError(
+            "the data set has no dev part",
+            path=job.data,
+            hint="prepare it with --dev, or with neither --dev nor --test: then some pairs are held out",
+        )
+    _check_folder(job.folder.path)
     if job.start_from:
         models.check_fits(job.start_from, job.settings.model, data.tokenizer)
     return resume.check_settings(job.folder, job.settings)
+
+
+def _check_folder(path: Path) -> None:
+    existing = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not existing.is_dir():
+        raise UsageError("is a file, not a run folder", path=existing, hint="give another --run")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageError("may not be written", path=existing, hint="give another --run")
 
 
 def run(job: Job) -> StopReason:
@@ -59,10 +76,11 @@ def run(job: Job) -> StopReason:
     with worlds.explained(), worlds.join(job.settings.sync.timeout_seconds) as world:
         data = DataSet(job.data)
         check_same(world, "the data set's fingerprint", data.card.fingerprint)
+        changes = done_by_main(world, lambda: check(job)) or []  # also where torchrun started us
         torch.manual_seed(job.settings.train.seed)
         model = Transformer(job.settings.model, len(data.tokenizer))
         state = State(job.settings, model.to(world.device), optimizer.build(model, job.settings.train))
-        said = resume.restore(state, job.folder, data.card.fingerprint, world)
+        said = [*changes, *resume.restore(state, job.folder, data.card.fingerprint, world)]
         if job.start_from and state.step == 0 and world.is_main:
             model.load_state_dict(models.weights([job.start_from]))
             said.append(f"weights from {job.start_from}")
@@ -73,23 +91,42 @@ def _run(
     job: Job, state: State, data: DataSet, world: World, interrupt: Interrupt, said: Sequence[str]
 ) -> StopReason:
     settings, parameters = job.settings, sum(p.numel() for p in state.model.parameters())
-    saver, curves, shown = Saver(), Curves(), View()
-    if world.is_main:
-        _write_records(job, world, data, parameters)
-        saver = FolderSaver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
-        curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
-        shown = view(job.folder.log, settings.train.steps, state.step)
+    written = done_by_main(world, lambda: _open_records(job, state, world, data, parameters))
+    saver, curves, shown, writer = written or (Saver(), Curves(), View(), Writer())
     size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
     for line in (*said, _size_line(size, world, parameters)):
         shown.say(line)
     batches = Batches(data, size, settings.train.seed)
     exchange = Exchange(state.model, world)  # sends rank 0's weights to all
-    stepper = Stepper(state, exchange, batches, world)
+    phases = GpuPhases() if world.device.type == "cuda" else Phases()
+    recorder = recording.recorder(job.folder.path.name, state, data, world, phases, writer)
+    stepper = Stepper(state, exchange, batches, world, phases)
+    counterfactual = Counterfactual(stepper, recorder, world)
     evaluator = Evaluator(data, settings.evaluate, settings.train.label_smoothing, world)
     try:
-        reason = train(state, Run(batches, stepper, evaluator, interrupt, saver, curves, shown))
+        reason = train(
+            state,
+            Run(
+                batches=batches,
+                stepper=stepper,
+                evaluator=evaluator,
+                interrupt=interrupt,
+                phases=phases,
+                recorder=recorder,
+                counterfactual=counterfactual,
+                saver=saver,
+                curves=curves,
+                view=shown,
+            ),
+        )
         saver.wait()
-        _say_end(job, state, reason, shown, saver)
+        recorder.facts(checkpoint_files=saver.files)
+        recorder.close(reason)
+        if not saver.failure:
+            _say_end(job, state, reason, shown)
+    except BaseException:
+        recorder.abandon()
+        raise
     finally:
         curves.close()
         shown.close()
@@ -100,10 +137,19 @@ def _run(
     return reason
 
 
-def _write_records(job: Job, world: World, data: DataSet, parameters: int) -> None:
+def _open_records(
+    job: Job, state: State, world: World, data: DataSet, parameters: int
+) -> tuple[Saver, Curves, View, Writer]:
+    """All that is written, by rank 0 alone."""
     job.folder.path.mkdir(parents=True, exist_ok=True)
-    config.write(job.settings, job.folder.config)
+    unfinished = job.folder.config.with_suffix(atomic.UNFINISHED)  # a killed run must not leave half a config
+    config.write(job.settings, unfinished)
+    unfinished.replace(job.folder.config)
     atomic.write(job.folder.provenance, provenance.describe(world, data, parameters).encode())
+    saver = FolderSaver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
+    curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
+    shown = view(job.folder.log, job.settings.train.steps, state.step)
+    return saver, curves, shown, FileWriter(job.folder.records)
 
 
 def _size_line(size: StepSize, world: World, parameters: int) -> str:
@@ -111,16 +157,22 @@ def _size_line(size: StepSize, world: World, parameters: int) -> str:
     return (
         f"{parameters:,} parameters; a step is {size.step:,} {size.unit} in {size.microbatches} microbatches "
         f"over {world.size} rank{'s' if world.size > 1 else ''} on {world.device.type}"
-        + (f": {world.size - size.microbatches} ranks are idle" if size.microbatches < world.size else "")
+        + _idle(world.size - size.microbatches)
     )
 
 
-def _say_end(job: Job, state: State, reason: StopReason, shown: View, saver: Saver) -> None:
+def _idle(ranks: int) -> str:
+    return f": {ranks} rank{'s are' if ranks > 1 else ' is'} idle" if ranks > 0 else ""
+
+
+def _say_end(job: Job, state: State, reason: StopReason, shown: View) -> None:
     if reason == StopReason.STOPPED:
         shown.say(f"Stopped at step {state.step:,}, saved. To go on: {job.command}")
         return
     if reason == StopReason.PATIENCE:
-        shown.say(f"No improvement in {state.config.evaluate.patience} evaluations: stopping.")
+        shown.say(
+            f"No improvement in {state.config.evaluate.patience} evaluations (evaluate.patience): stopping."
+        )
     if reason != StopReason.DIVERGED:
         shown.say(f"Finished training: {state.step:,} steps, {state.pairs:,} pairs")
     if state.step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -13,12 +13,15 @@ from torch import Tensor
 
 from dragoman.data.batches import Batches, Microbatch, Step
 from dragoman.errors import DragomanError
+from dragoman.measure.phases import Phases
+from dragoman.measure.records import PHASES
 from dragoman.sync.gradients import Exchange
 from dragoman.sync.world import World
 from dragoman.train import optimizer
 from dragoman.train.schedule import learning_rate
 from dragoman.train.state import State, StepOutcome
 
+_COMPUTING = [PHASES.index("forward"), PHASES.index("backward")]
 _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -33,11 +36,12 @@ class _Part(NamedTuple):
 class Stepper:
     """Makes steps. The number of ranks changes who computes what, not what is computed."""
 
-    def __init__(self, state: State, exchange: Exchange, batches: Batches, world: World):
+    def __init__(self, state: State, exchange: Exchange, batches: Batches, world: World, phases: Phases):
         self._state = state
         self._exchange = exchange
         self._batches = batches
         self._world = world
+        self._phases = phases
         config = state.config.train
         self._split = state.config.data.split
         on_gpu = world.device.type == "cuda"
@@ -50,6 +54,8 @@ class Stepper:
         rate = learning_rate(state.step, config, state.config.model.width)
         optimizer.set_learning_rate(state.optimizer, rate)
         loss_sum = self._accumulate(batch)
+        self._phases.begin("optimizer")
+        self._phases.move(self._exchange.exposed_seconds(), "backward", "exchange")
         self._scaler.unscale_(state.optimizer)
         limit = config.clip_norm or math.inf
         # Gradients are the same on every rank after the exchange, so every rank comes to the same decision.
@@ -58,6 +64,7 @@ class Stepper:
             self._scaler.step(state.optimizer)
         self._scaler.update()
         state.model.zero_grad(set_to_none=False)  # gradients stay where the exchange wants them
+        self._phases.begin("exchange")
         # Collective. The only one a step needs beside the exchange: 0.4 ms between processes of one machine.
         total, wishes = self._world.sum([float(loss_sum), float(stop_wanted)])
         loss = total / batch.target_tokens
@@ -65,7 +72,17 @@ class Stepper:
 
     def settle(self, batch: Step) -> None:
         """Makes the exchange ready before the first counted step, without a trace. Collective."""
-        self._exchange.settle(self._forward(self._parts(batch)[-1]))
+        part = self._parts(batch)[-1]
+        # One pair is enough, and out of memory cannot come up before the step that knows what to do about it.
+        self._exchange.settle(self._forward(part._replace(rows=part.rows[:1])))
+        self._phases.discard()
+
+    def seconds_without_exchange(self, batch: Step) -> float:
+        """Of this rank's forward and backward with nothing sent. The gradients are thrown away."""
+        with suppress(_OutOfMemory):  # the real step knows what to do about it
+            self._try_to_accumulate(batch, exchanging=False)
+        self._state.model.zero_grad(set_to_none=False)
+        return float(self._phases.discard()[_COMPUTING].sum())
 
     def _accumulate(self, batch: Step) -> Tensor:
         """Forward and backward of this rank's share; the sum of its losses."""
@@ -78,14 +95,15 @@ class Stepper:
                 self._split *= 2
                 print(f"rank {self._world.rank}: out of memory; microbatches go on in {self._split} parts")
 
-    def _try_to_accumulate(self, batch: Step) -> Tensor:
+    def _try_to_accumulate(self, batch: Step, exchanging: bool = True) -> Tensor:
         parts = self._parts(batch)
         total = torch.zeros((), device=self._world.device)
         for number, part in enumerate(parts):
-            is_last = number == len(parts) - 1
+            is_last = exchanging and number == len(parts) - 1
             with self._exchange.microbatch(is_last):
                 with _Noticing(len(part.rows) > 1):
                     loss = self._forward(part)
+                self._phases.begin("backward")
                 with _Noticing(not is_last and len(part.rows) > 1):
                     # Ranks and microbatches hold unequal numbers of target tokens. DDP averages over ranks,
                     # so the world's size goes back in, and one division by the whole step's tokens weighs
@@ -110,7 +128,9 @@ class Stepper:
         return parts
 
     def _forward(self, part: _Part) -> Tensor:
+        self._phases.begin("data")
         microbatch = self._batches.load(part.rows)
+        self._phases.begin("forward")
         torch.manual_seed(part.seed)  # dropout depends on what is computed, not on who computes it
         with self._autocast():
             return self._exchange.model(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TextIO
@@ -43,7 +44,7 @@ class LogView(View):
         self._steps = steps
 
     def say(self, text: str) -> None:
-        self._log.write(text + "\n")
+        self._write(text)
         self._show(text)
 
     def step(
@@ -54,7 +55,7 @@ class LogView(View):
             f"lr {outcome.learning_rate:.3e}  gradient norm {outcome.gradient_norm:.3f}  "
             f"left {timedelta(seconds=round(seconds_left))}"
         )
-        self._log.write(text + "\n")
+        self._write(text)
         self._show_step(text)
 
     def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample], is_best: bool) -> None:
@@ -70,13 +71,19 @@ class LogView(View):
             self.say(f"  reference    {sample.reference}")
 
     def close(self) -> None:
-        self._log.close()
+        with suppress(OSError):
+            self._log.close()
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # a full disk: the next checkpoint stops the run and says so
+            self._log.write(text + "\n")
 
     def _show(self, text: str) -> None:
-        print(text, flush=True)
+        with suppress(OSError):  # a closed terminal or pipe is no reason to end a run: the log has it all
+            print(text, flush=True)
 
     def _show_step(self, text: str) -> None:
-        print(text, flush=True)
+        self._show(text)
 
 
 class BarView(LogView):

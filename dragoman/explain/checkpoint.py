@@ -1,0 +1,89 @@
+"""What files is a checkpoint made of, and how big is it? From the newest one on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.explain import words
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.measure.records import Records
+
+STATES = 3  # the weights and Adam's two moments
+NUMBER_BYTES = 4  # fp32
+ODDS = 0.05  # of the size: config, vocabulary, state and file headers beside the numbers
+ODD_BYTES = 2_000_000  # which a small model has as well as a large one
+
+
+def explain_files(records: Records) -> Finding:
+    files = _files(records)
+    if not files:
+        return unknown("checkpoint_files", "no checkpoint was recorded")
+    listed = [
+        f"{file['name']} ({words.size(file['bytes'])}{': ' + file['purpose'] if file['purpose'] else ''})"
+        for file in files
+    ]
+    return Finding(
+        id="checkpoint_files",
+        verdict="stated",
+        answer=f"{len(files)} files: {'; '.join(listed)}.",
+        numbers={"files": files},
+        evidence=["files: the newest checkpoint's folder and manifest"],
+    )
+
+
+def explain_size(records: Records) -> Finding:
+    files, parameters = _files(records), records.facts.parameters
+    total = sum(file["bytes"] for file in files)
+    expected = parameters * NUMBER_BYTES * STATES if parameters else None
+    numbers = known(total_bytes=total or None, parameters=parameters, expected_bytes=expected)
+    if not files:
+        finding = unknown("checkpoint_size", "no checkpoint was recorded", numbers)
+        if expected:
+            finding.answer += f" By arithmetic it would be about {words.size(expected)}: {_sum(parameters)}."
+        return finding
+    text = f"{words.size(total)} in {len(files)} files."
+    if parameters and expected:
+        numbers |= known(bytes_per_parameter=total / parameters)
+        text = f"{words.size(total)}, {total / parameters:.1f} bytes per parameter."
+        text += f" {_compare(total, parameters)}"
+    return Finding(
+        id="checkpoint_size",
+        verdict="stated",
+        answer=text,
+        numbers=numbers,
+        evidence=["total_bytes: sum over the newest checkpoint's files", "parameters: counted in the model"],
+    )
+
+
+def _sum(parameters: int | None) -> str:
+    count = words.count(parameters or 0)
+    return f"{count} parameters x {NUMBER_BYTES} bytes x {STATES} (weights and Adam's two moments)"
+
+
+def _compare(total: int, parameters: int) -> str:
+    expected = parameters * NUMBER_BYTES * STATES
+    arithmetic = f"{_sum(parameters)} = {words.size(expected)}"
+    if abs(total - expected) <= ODDS * expected or expected <= total <= min(
+        2 * expected, expected + ODD_BYTES
+    ):
+        return f"The arithmetic agrees: {arithmetic}."
+    per_parameter = total / parameters
+    known_kinds = {
+        4.0: "weights alone",
+        8.0: "weights and one moment",
+        14.0: "fp16 copy of the weights besides",
+    }
+    for each, meaning in known_kinds.items():
+        if abs(per_parameter / each - 1) <= ODDS:
+            return f"In fp32 with Adam it would be {arithmetic}; {each:g} bytes mean {meaning}."
+    return f"In fp32 with Adam it would be {arithmetic}; the rest is something else."
+
+
+def _files(records: Records) -> list[dict[str, Any]]:
+    """Those whose name and size are known, the largest first."""
+    found = [
+        {"name": str(file["name"]), "bytes": int(file["bytes"]), "purpose": str(file.get("purpose") or "")}
+        for file in records.facts.checkpoint_files
+        if "name" in file and isinstance(file.get("bytes"), int | float) and file["bytes"] >= 0
+    ]
+    return sorted(found, key=lambda file: -file["bytes"])

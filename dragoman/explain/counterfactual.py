@@ -1,0 +1,133 @@
+"""What a step would take if gradients were exchanged at no cost, and what other changes would make of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.parts import StepParts
+from dragoman.explain.traffic import sent_per_step
+from dragoman.measure.records import Records
+from dragoman.plan.step import StepCost, bytes_per_host, calibrated, ring_bytes, tail_share
+
+# How many times faster a step would be if a wait cost nothing. From 1.3 on it takes 23 % of every step, and
+# even half a remedy (bf16 for fp32) gives over a tenth. Below 1.1 (9 % of a step) a perfect remedy gives less
+# than two runs on shared machines differ by. Between them computing and waiting both matter.
+BOTTLENECK = 1.3
+NEGLIGIBLE = 1.1
+# The probe and the clocks of ordinary steps should agree. If the clocks see so much more exposed exchange (in
+# shares of the step) than the probe did, the network has changed since, and the clocks are believed.
+STALE_PROBE = 0.10
+WORTH_TRYING = 1.05  # gains below are within the noise of a shared network
+LINKS = (1e9, 10e9, 25e9, 100e9)  # bits per second, as they are sold
+
+
+@dataclass(frozen=True)
+class WithoutExchange:
+    seconds: float
+    is_measured: bool  # by leaving the exchange out; otherwise by taking exposed time off
+    how: str
+
+    def speedup(self, parts: StepParts) -> float:
+        return parts.seconds / self.seconds
+
+
+def without_exchange(records: Records, parts: StepParts) -> WithoutExchange | None:
+    """None where neither a probe nor the phases tell."""
+    probed = _probed(records, parts)
+    if parts.link is None:
+        return probed
+    left = max(parts.seconds - parts.link, 1e-6 * parts.seconds)
+    if probed and (probed.seconds - left) / parts.seconds <= STALE_PROBE:
+        return probed
+    how = "the step less the exposed exchange of the rank that waits least"
+    if probed:
+        how += "; the steps probed without exchange no longer fit the others, so they are not used"
+    return WithoutExchange(left, False, how)
+
+
+def _probed(records: Records, parts: StepParts) -> WithoutExchange | None:
+    shares = []
+    for probe in records.probes_of("exchange"):
+        whole = probe.numbers.get("step_seconds", np.nan)
+        without = probe.numbers.get("step_seconds_without_exchange", np.nan)
+        if np.isfinite([whole, without]).all() and whole > 0 and without > 0:
+            shares.append(min(1.0, without / whole))
+    if not shares:
+        return None
+    # Probes leave out waiting for data and the optimizer, which the exchange does not change.
+    beside = min((parts.data or 0.0) + (parts.optimizer or 0.0), parts.seconds)
+    seconds = beside + (parts.seconds - beside) * float(np.median(shares))
+    how = f"the same microbatches with and without the exchange, median of {len(shares)} probes"
+    return WithoutExchange(seconds, True, how)
+
+
+def link_rate(records: Records) -> float | None:
+    """Bits per second between hosts, as measured; the median of the probes."""
+    rates = [probe.numbers.get("bits_per_second", np.nan) for probe in records.probes_of("link")]
+    rates = [rate for rate in rates if np.isfinite(rate) and rate > 0]
+    return float(np.median(rates)) if rates else None
+
+
+def expected_bytes(records: Records) -> float | None:
+    """What the exchange must send out of each host in a step."""
+    facts = records.facts
+    if not facts.gradient_bytes or not facts.rank_hosts:
+        return None
+    return bytes_per_host(facts.rank_hosts, facts.gradient_bytes, facts.exchange)
+
+
+def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCost | None:
+    """The cost model of this run's step; None where nothing crosses between hosts or nobody counted it."""
+    wire_bytes = expected_bytes(records) or sent_per_step(records)
+    if not wire_bytes or len(set(records.facts.rank_hosts)) < 2:
+        return None
+    round_trips = [probe.numbers.get("round_trip_seconds", np.nan) for probe in records.probes_of("link")]
+    round_trip = min((value for value in round_trips if np.isfinite(value) and value > 0), default=0.0)
+    return calibrated(
+        step_seconds=parts.seconds,
+        step_seconds_without_exchange=without.seconds,
+        data_seconds=parts.data or 0.0,
+        optimizer_seconds=parts.optimizer or 0.0,
+        wire_bytes=wire_bytes,
+        link_bits_per_second=link_rate(records),
+        round_trip_seconds=2 * (len(records.facts.rank_hosts) - 1) * round_trip / 2,
+        tail=_tail(records),
+    )
+
+
+def faster_link(records: Records, cost: StepCost) -> tuple[str, float]:
+    """The next rate on sale that is at least twice this run's, and the speed-up on it."""
+    rate = link_rate(records)
+    if rate is None:
+        return "a link ten times as fast", cost.speedup(cost.on_link(10 * cost.link_bits_per_second))
+    better = next((sold for sold in LINKS if sold >= 2 * rate), 2 * rate)
+    return f"a {words.rate(better)} link", cost.speedup(cost.on_link(better))
+
+
+def network_advice(records: Records, cost: StepCost) -> list[str]:
+    """What would relieve the network, with the gain expected of each; small gains are left out."""
+    facts = records.facts
+    tried: list[tuple[float, str]] = []
+    if facts.gradient_bytes and facts.parameters and facts.gradient_bytes >= 3.5 * facts.parameters:
+        gain = cost.speedup(cost.with_bytes(0.5))
+        tried.append((gain, f"bf16 on the wire: about {gain:.1f} x faster steps"))
+    ranks, hosts = len(facts.rank_hosts), len(set(facts.rank_hosts))
+    if facts.exchange == "allreduce" and ranks > hosts > 1:
+        gain = cost.speedup(cost.with_bytes(ring_bytes(hosts, 1) / ring_bytes(ranks, 1)))
+        tried.append((gain, f"sums inside each host first: about {gain:.1f} x faster steps"))
+    gain = cost.speedup(cost.with_tokens(4), tokens=4)
+    tokens = f"four times the tokens per step: about {gain:.1f} x the tokens per second"
+    tried.append((gain, f"{tokens}, in a quarter of the updates"))
+    name, gain = faster_link(records, cost)
+    tried.append((gain, f"{name}: about {gain:.1f} x faster steps"))
+    return [text for gain, text in tried if gain >= WORTH_TRYING]
+
+
+def _tail(records: Records) -> float:
+    facts = records.facts
+    width, pieces = facts.settings.get("model.width"), facts.data_card.get("vocabulary_pieces")
+    embedding = 4.0 * width * pieces if isinstance(width, int) and isinstance(pieces, int) else 0.0
+    return tail_share(facts.gradient_bytes or 0, embedding)

@@ -1,0 +1,209 @@
+"""Were the devices fully used? Computing told from waiting, and waiting told apart by its cause."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, without_exchange
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.explain.gpus import BUSY, LOW_POWER, GpuUse, gpu_use
+from dragoman.explain.outside import outside_advice, outside_seconds
+from dragoman.explain.parts import StepParts, mean, settled, step_parts
+from dragoman.explain.straggler import straggler
+from dragoman.measure.records import Records
+
+MOSTLY = 0.5  # of the step in computing, if nothing else stands out
+CAUSES = {
+    "waiting_network": "the exchange of gradients",
+    "waiting_data": "data",
+    "waiting_straggler": "a slower rank",
+}
+
+
+def explain(records: Records) -> Finding:
+    parts, gpu = step_parts(records), gpu_use(records)
+    if parts is None or parts.computing is None:
+        return _from_meters(records, parts, gpu)
+    losses = _losses(records, parts)
+    verdict = _verdict(parts, losses)
+    computing = parts.computing / parts.seconds
+    sentences = [_opening(records, parts, verdict, computing, losses)]
+    sentences += _remarks(records, verdict, computing, gpu)
+    return Finding(
+        id="device_utilisation",
+        verdict=verdict,
+        answer=" ".join(sentences),
+        numbers=_numbers(records, parts, gpu),
+        evidence=_evidence(records, parts, gpu),
+        confidence="unknown" if verdict == "unknown" else "measured",
+        advice=_advice(records, parts, losses) + outside_advice(records),
+    )
+
+
+def _losses(records: Records, parts: StepParts) -> dict[str, float]:
+    """Seconds by which a step would be shorter without each cause of waiting, where known."""
+    link = parts.link
+    if link is None and (without := without_exchange(records, parts)):
+        link = parts.seconds - without.seconds
+    causes = {"waiting_network": link, "waiting_data": parts.data, "waiting_straggler": parts.excess}
+    return {name: min(lost, 0.99 * parts.seconds) for name, lost in causes.items() if lost is not None}
+
+
+def _verdict(parts: StepParts, losses: dict[str, float]) -> str:
+    """The dearest wait if it is worth naming; a wait is one as the network is a bottleneck (1.3 x)."""
+    computing = parts.computing or 0.0
+    largest = max(losses, key=lambda name: losses[name], default=None)
+    if largest and _gain(parts, losses[largest]) >= BOTTLENECK:
+        return largest
+    if computing >= MOSTLY * parts.seconds:
+        return "computing"
+    return largest if largest and losses[largest] > computing else "unknown"
+
+
+def _gain(parts: StepParts, lost: float) -> float:
+    return parts.seconds / (parts.seconds - lost)
+
+
+def _opening(
+    records: Records, parts: StepParts, verdict: str, computing: float, losses: dict[str, float]
+) -> str:
+    waits = {
+        "the exchange": parts.link,
+        "a slower rank": parts.straggler,
+        "data": parts.data,
+    }
+    shares = [f"{words.share(w / parts.seconds)} for {name}" for name, w in waits.items() if w is not None]
+    split = f"devices computed {words.share(computing)} of each step"
+    split += f" and waited {words.listed(shares)}" if shares else ""
+    if verdict == "computing":
+        return f"Computing: {split}."
+    if verdict == "unknown":
+        return f"Unknown: {split}; the rest is in no recorded phase."
+    text = f"Waiting for {CAUSES[verdict]}: {split}."
+    if verdict == "waiting_straggler":
+        who = straggler(records)
+        text += f" The slow one is {who}." if who else " No rank is always the slow one: it changes."
+    return text
+
+
+def _remarks(records: Records, verdict: str, computing: float, gpu: GpuUse | None) -> list[str]:
+    remarks = []
+    if gpu and gpu.utilisation is not None and gpu.utilisation >= BUSY:
+        busy = f"GPUs reported {words.share(gpu.utilisation)} utilisation"
+        power = f"{gpu.power_watts or 0:.0f} W of {gpu.power_limit_watts or 0:.0f} W"
+        if gpu.is_busy_waiting:
+            remarks.append(f"{busy} at only {power}: busy, but not computing (a kernel that waits counts).")
+        elif computing < MOSTLY:
+            remarks.append(f"{busy}, most of it in kernels that wait: busy is not computing.")
+    outside = outside_seconds(records)
+    if outside and (worth := {kind: share for kind, share in outside.shares().items() if share >= 0.01}):
+        listed = words.listed([f"{kind} took {words.share(share)}" for kind, share in worth.items()])
+        remarks.append(f"Outside steps, {listed} of the time.")
+    return remarks
+
+
+def flops_share(records: Records, parts: StepParts) -> float | None:
+    peaks = [probe.numbers.get("flops_per_second", np.nan) for probe in records.probes_of("peak")]
+    peaks = [peak for peak in peaks if np.isfinite(peak) and peak > 0]
+    if not peaks or not records.facts.flops_per_step:
+        return None
+    return records.facts.flops_per_step / parts.seconds / float(np.median(peaks))
+
+
+def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None) -> dict[str, float]:
+    cpu = mean(records.hosts["cpu_share"])
+    utilisation = gpu.utilisation if gpu else cpu if records.facts.device == "cpu" else None
+    outside = outside_seconds(records)
+    return known(
+        compute_share=parts.share(parts.computing),
+        flops_share=flops_share(records, parts),
+        utilisation=utilisation,
+        power_share=gpu.power_share if gpu else None,
+        network_share=parts.share(parts.link),
+        straggler_share=parts.share(parts.straggler),
+        data_share=parts.share(parts.data),
+        optimizer_share=parts.share(parts.optimizer),
+        gpu_memory_bytes=gpu.memory_bytes if gpu else None,
+        **{f"{kind}_share": share for kind, share in (outside.shares() if outside else {}).items()},
+    )
+
+
+def _evidence(records: Records, parts: StepParts, gpu: GpuUse | None) -> list[str]:
+    evidence = [
+        f"shares: phases of {parts.steps:,} steps, mean over ranks; computing is forward, backward, optimizer"
+    ]
+    if flops_share(records, parts) is not None:
+        evidence.append("flops_share: the model's FLOPs in a step over its time and the measured matmul peak")
+    if gpu:
+        evidence.append("utilisation, power_share: the GPUs' own meters, during steps")
+    elif records.facts.device == "cpu":
+        evidence.append("utilisation: all cores of all hosts, whatever ran on them")
+    slowest = records.phase("backward", "slowest")[settled(records)]
+    if np.isfinite(slowest).any():
+        evidence.append("straggler: exposed exchange over ranks (mean less least), and each rank's phases")
+    return evidence
+
+
+def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> list[str]:
+    advice = []
+    for name, lost in sorted(losses.items(), key=lambda item: -item[1]):
+        gain = f"{_gain(parts, lost):.1f} x faster steps"
+        if _gain(parts, lost) < NEGLIGIBLE:
+            continue
+        if name == "waiting_network" and len(set(records.facts.rank_hosts)) == 1:
+            advice.append(f"more tokens per step, or fewer ranks with more threads each: up to {gain}")
+        elif name == "waiting_network":
+            advice.append(
+                f"an exchange that costs nothing: {gain}; the network's answer says what comes near"
+            )
+        elif name == "waiting_data":
+            advice.append(f"data read ahead or from a faster disk: up to {gain}")
+        else:
+            who = straggler(records)
+            if who is None:
+                advice.append(f"work dealt out more evenly over the ranks: up to {gain}")
+                continue
+            which = f"rank {who.rank}{f' ({who.host})' if who.host else ''}"
+            ask = "how does its data reach it?" if who.waits_for_data else "what else runs there?"
+            advice.append(f"{which} as fast as the others ({ask}): up to {gain}")
+    return advice
+
+
+def _from_meters(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> Finding:
+    """Without phases the GPUs' power still tells computing from spinning, but not what they wait for."""
+    because = "the phases of a step were not recorded"
+    if gpu is None or gpu.utilisation is None or gpu.power_share is None:
+        numbers = known(utilisation=gpu.utilisation, power_share=gpu.power_share) if gpu else {}
+        return unknown("device_utilisation", because, numbers)
+    share = flops_share(records, parts) if parts else None
+    numbers = known(utilisation=gpu.utilisation, power_share=gpu.power_share, flops_share=share)
+    meters = (
+        f"{words.share(gpu.utilisation)} utilisation at {words.share(gpu.power_share)} of the power limit"
+    )
+    evidence = ["utilisation, power_share: the GPUs' own meters"]
+    hosts = len(set(records.facts.rank_hosts)) or len(records.facts.hosts)
+    if gpu.is_busy_waiting and hosts > 1:
+        verdict = "waiting_network"
+        text = f"{meters}: busy, but not computing. With {hosts} machines that is what waiting for the "
+        text += "exchange looks like (for the network, or in it for a slower rank)"
+    elif gpu.power_share >= LOW_POWER and gpu.utilisation >= BUSY:
+        verdict, text = "computing", f"{meters}"
+    else:
+        answer = f"Unknown: {because}, and {meters} does not tell computing from waiting."
+        return Finding(
+            id="device_utilisation",
+            verdict="unknown",
+            answer=answer,
+            numbers=numbers,
+            evidence=evidence,
+            confidence="unknown",
+        )
+    return Finding(
+        id="device_utilisation",
+        verdict=verdict,
+        answer=f"{text[0].upper()}{text[1:]}.",
+        numbers=numbers,
+        evidence=evidence,
+        confidence="estimated",
+    )

@@ -1,0 +1,169 @@
+"""How long did the run take? Wall clock, split by what it was spent on, and what remains while it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.explain.outside import event_seconds
+from dragoman.measure.records import Records
+
+ENDED_BY_ITSELF = ("finished", "no improvement")
+RECENT_STEPS = 200  # their mean tells the pace of the steps to come
+
+
+def explain(records: Records, price_per_hour: float | None = None) -> Finding:
+    seconds = _step_seconds(records)
+    start, end = _span(records)
+    if start is None and not len(seconds):
+        return unknown("duration", "neither the times of attempts nor of steps were recorded")
+    wall = end - start if start is not None and end is not None else None
+    split = {
+        "training_seconds": float(seconds.sum()) if len(seconds) else None,
+        "evaluation_seconds": event_seconds(records, "evaluation") if records.events else None,
+        "checkpoint_seconds": event_seconds(records, "checkpoint") if records.events else None,
+        "startup_seconds": _startup(records),
+        "restart_seconds": _restarts(records),
+    }
+    last = records.attempts[-1] if records.attempts else None
+    running = last is not None and last.ended is None
+    numbers = known(
+        wall_seconds=wall,
+        **split,
+        other_seconds=max(0.0, wall - sum(filter(None, split.values()))) if wall else None,
+        steps=_steps(records),
+        finished=last.reason in ENDED_BY_ITSELF if last else None,
+        attempts=len(records.attempts) or None,
+        eta_seconds=_eta(records, seconds, split) if running else None,
+        money=_money(records, wall, price_per_hour),
+    )
+    return Finding(
+        id="duration",
+        verdict="stated",
+        answer=_answer(records, numbers, price_per_hour),
+        numbers=numbers,
+        evidence=_evidence(records, wall is not None),
+        confidence="measured",
+    )
+
+
+def _steps(records: Records) -> int | None:
+    steps = records.steps["step"]
+    steps = steps[np.isfinite(steps)]
+    return int(steps.max()) if len(steps) else None
+
+
+def _step_seconds(records: Records) -> np.ndarray:
+    seconds = records.steps["seconds"]
+    return seconds[np.isfinite(seconds) & (seconds > 0)]
+
+
+def _signs_of_life(records: Records) -> np.ndarray:
+    """Every time at which something was written down."""
+    tables = (records.steps["ended"], records.nics["time"], records.hosts["time"], records.gpus["time"])
+    rows = [event.time + event.seconds for event in records.events]
+    rows += [evaluation.time for evaluation in records.evaluations]
+    times = np.concatenate([*tables, np.array(rows, dtype=np.float64)])
+    return np.sort(times[np.isfinite(times)])
+
+
+def _span(records: Records) -> tuple[float | None, float | None]:
+    """When the run began, and when it ended or was last heard of."""
+    signs = _signs_of_life(records)
+    if not records.attempts:
+        if not len(signs):
+            return None, None
+        seconds = _step_seconds(records)
+        return float(signs[0] - (seconds[0] if len(seconds) else 0.0)), float(signs[-1])
+    first, last = records.attempts[0], records.attempts[-1]
+    if last.ended is not None:
+        return first.started, last.ended
+    return first.started, float(max(last.started, signs[-1])) if len(signs) else last.started
+
+
+def _startup(records: Records) -> float | None:
+    """From a start to its first step, over all attempts."""
+    if any(event.kind == "startup" for event in records.events):
+        return event_seconds(records, "startup")
+    waits = []
+    for attempt in records.attempts:
+        mine = records.steps["attempt"] == attempt.number
+        begun = (records.steps["ended"] - records.steps["seconds"])[mine]
+        begun = begun[np.isfinite(begun)]
+        if len(begun):
+            waits.append(max(0.0, float(begun.min()) - attempt.started))
+    return sum(waits) if waits else None
+
+
+def _restarts(records: Records) -> float | None:
+    """From the last sign of life of an attempt to the start of the next."""
+    if not records.attempts:
+        return None
+    signs, waited = _signs_of_life(records), 0.0
+    for attempt, following in zip(records.attempts, records.attempts[1:], strict=False):
+        ended = attempt.ended
+        if ended is None:
+            mine = signs[(signs >= attempt.started) & (signs <= following.started)]
+            ended = float(mine[-1]) if len(mine) else attempt.started
+        waited += max(0.0, following.started - ended)
+    return waited
+
+
+def _eta(records: Records, seconds: np.ndarray, split: dict[str, float | None]) -> float | None:
+    """What is left, at the pace of the newest steps, with evaluations and checkpoints as often as so far."""
+    steps, wanted = _steps(records), records.facts.settings.get("train.steps")
+    if not steps or not len(seconds) or not isinstance(wanted, int):
+        return None
+    beside = (split["evaluation_seconds"] or 0.0) + (split["checkpoint_seconds"] or 0.0)
+    return max(0, wanted - steps) * (float(seconds[-RECENT_STEPS:].mean()) + beside / len(seconds))
+
+
+def _money(records: Records, wall: float | None, price_per_hour: float | None) -> float | None:
+    hosts = len(records.facts.hosts)
+    return price_per_hour * hosts * wall / 3600 if price_per_hour and wall and hosts else None
+
+
+def _answer(records: Records, numbers: dict[str, float], price_per_hour: float | None) -> str:
+    steps = f"{numbers['steps']:,} steps" if "steps" in numbers else "the run"
+    if "wall_seconds" in numbers:
+        text = f"{words.seconds(numbers['wall_seconds'])} for {steps}"
+    else:
+        text = f"{words.seconds(numbers['training_seconds'])} inside {steps}; time between was not recorded"
+    names = ("training", "evaluation", "checkpoint", "startup", "restart", "other")
+    spent = {name: numbers.get(f"{name}_seconds", 0.0) for name in names}
+    if "wall_seconds" in numbers:
+        parts = [f"{name} {words.seconds(value)}" for name, value in spent.items() if value > 0]
+        text += f": {', '.join(parts)}" if parts else ""
+    text += f". {_ending(records, numbers)}"
+    if "money" in numbers:
+        hosts = len(records.facts.hosts)
+        text += f" At {price_per_hour:g} per host and hour, {hosts} hosts: {numbers['money']:.2f}."
+    return text.strip()
+
+
+def _ending(records: Records, numbers: dict[str, float]) -> str:
+    if not records.attempts:
+        return "Whether it ended by itself was not recorded."
+    last = records.attempts[-1]
+    tries = f" after {len(records.attempts)} attempts" if len(records.attempts) > 1 else ""
+    if last.ended is None:
+        left = f", about {words.seconds(numbers['eta_seconds'])} to go" if "eta_seconds" in numbers else ""
+        return f"Not ended as of its last record{tries}{left}."
+    if numbers.get("finished"):
+        return f"It ended by itself{tries} ({last.reason})."
+    return f"It did not end by itself{tries} ({last.reason or 'no reason recorded'})."
+
+
+def _evidence(records: Records, has_wall: bool) -> list[str]:
+    evidence = []
+    if has_wall:
+        which = "start and end of the attempts" if records.attempts else "times of the first and last record"
+        evidence.append(f"wall_seconds: {which}")
+    evidence.append("training_seconds: sum over steps")
+    if records.events:
+        evidence.append("evaluation_, checkpoint_ and startup_seconds: events, while training stood still")
+    if len(records.attempts) > 1:
+        evidence.append("restart_seconds: from an attempt's last sign of life to the next start")
+        evidence.append("other_seconds: mostly steps that a later attempt made again")
+    return evidence

@@ -1,0 +1,117 @@
+"""What does the learning-rate curve mean? The formula with this run's numbers, planned against applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from dragoman.config import Train
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.measure.records import Records
+from dragoman.train.schedule import learning_rate
+
+SAME = 1e-3  # of the peak; records keep rates in double precision, logs of others in three or more digits
+MOST_COMPARED = 2_000  # steps, evenly drawn
+
+
+def explain(records: Records) -> Finding:
+    updates, applied = _applied(records)
+    config, width = _plan(records.facts.settings)
+    if config is None and not len(applied):
+        return unknown(
+            "learning_rate", "neither the schedule's settings nor the rates of steps were recorded"
+        )
+    numbers: dict[str, Any] = known(warmup_steps=config.warmup_steps if config else None)
+    if len(applied):
+        peak = int(applied.argmax())
+        numbers |= known(peak=applied[peak], peak_step=int(updates[peak]), last=applied[-1])
+    elif config:
+        peak_step = min(max(1, config.warmup_steps), config.steps)
+        numbers |= known(peak=learning_rate(peak_step - 1, config, width), peak_step=peak_step)
+    sentences = [_formula(config, width) if config else "The schedule's settings were not recorded."]
+    if len(applied):
+        sentences.append(_course(updates, applied))
+    if config and len(applied):
+        difference = _difference(updates, applied, config, width)
+        numbers |= known(planned_difference_share=difference)
+        sentences.append(_comparison(difference))
+    return Finding(
+        id="learning_rate",
+        verdict="stated",
+        answer=" ".join(sentences),
+        numbers=numbers,
+        evidence=_evidence(config, len(applied)),
+        confidence="measured" if len(applied) else "estimated",
+    )
+
+
+def _applied(records: Records) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of updates, from 1, and the rate each used."""
+    steps, rates = records.steps["step"], records.steps["learning_rate"]
+    known_rows = np.isfinite(steps) & np.isfinite(rates)
+    order = np.argsort(steps[known_rows], kind="stable")
+    steps, rates = steps[known_rows][order], rates[known_rows][order]
+    return (steps + 1 if len(steps) and steps[0] == 0 else steps), rates
+
+
+def _plan(settings: dict[str, Any]) -> tuple[Train | None, int]:
+    """The schedule's settings, if they are all there and ours."""
+    needed = ("train.schedule", "train.rate", "train.warmup_steps", "train.steps")
+    width = settings.get("model.width")
+    if not all(name in settings for name in needed) or not isinstance(width, int) or width < 1:
+        return None, 0
+    try:
+        return Train(**{name.removeprefix("train."): settings[name] for name in needed}), width
+    except ValidationError:
+        return None, 0
+
+
+def _formula(config: Train, width: int) -> str:
+    rate, warmup, steps = config.rate, config.warmup_steps, config.steps
+    rise = f"rises in a straight line to {rate:.3g} at step {warmup:,}, " if warmup else ""
+    return {
+        "transformer": f"The rate is {rate:g} x {width}^-0.5 x min(step x {max(1, warmup)}^-1.5, step^-0.5): "
+        f"it rises in a straight line for {warmup:,} steps, so that the first gradients do little harm, "
+        "and then falls with the square root of the step.",
+        "inverse_sqrt": f"The rate {rise}then falls with the square root of the step "
+        f"({rate:g} x ({max(1, warmup)} / step)^0.5).",
+        "linear": f"The rate {rise}then falls in a straight line from {rate:.3g} to 0 at step {steps:,}.",
+        "cosine": f"The rate {rise}then falls along half a cosine from {rate:.3g} to 0 at step {steps:,}.",
+        "constant": f"The rate {rise}then stays at {rate:.3g}.",
+    }[config.schedule]
+
+
+def _course(updates: np.ndarray, rates: np.ndarray) -> str:
+    peak = int(rates.argmax())
+    at = f"It reached {rates[peak]:.3g} at step {updates[peak]:,.0f}"
+    if peak == len(rates) - 1:
+        return f"{at}, the last one so far: the run has not passed its peak."
+    return f"{at} and stood at {rates[-1]:.3g} at step {updates[-1]:,.0f}."
+
+
+def _difference(updates: np.ndarray, rates: np.ndarray, config: Train, width: int) -> float:
+    """The largest distance between planned and applied, as a share of the planned peak."""
+    chosen = np.unique(np.linspace(0, len(updates) - 1, min(MOST_COMPARED, len(updates))).astype(int))
+    planned = np.array([learning_rate(max(0, int(updates[i]) - 1), config, width) for i in chosen])
+    largest = planned.max()
+    return float(np.abs(planned - rates[chosen]).max() / largest) if largest > 0 else float("nan")
+
+
+def _comparison(difference: float) -> str:
+    if difference <= SAME:
+        return "Applied as planned."
+    return (
+        f"Applied and planned differ by up to {100 * difference:.2g}% of the peak: settings changed between "
+        "attempts, or the schedule was stepped other than once per update."
+    )
+
+
+def _evidence(config: Train | None, applied: int) -> list[str]:
+    evidence = []
+    if applied:
+        evidence.append(f"peak, peak_step, last: rates of {applied:,} steps as applied; steps count from 1")
+    if config:
+        evidence.append("formula, warmup_steps: the run's settings")
+    return evidence

@@ -1,0 +1,63 @@
+"""Where in a step the traffic flows, from the seconds that were sampled many times each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman.measure.records import PHASES, Records
+
+LEAST_SAMPLES = 8  # of a step: two in each quarter
+
+
+@dataclass(frozen=True)
+class Bursts:
+    share: float  # of a step's bytes in its busiest quarter of time, median over steps
+    steps: int
+    phase: str | None  # during which most bytes flow
+    phase_share: float
+
+
+def bursts(records: Records) -> Bursts | None:
+    """None where no step was sampled often enough."""
+    lens = records.lens
+    known = np.isfinite(lens["time"]) & np.isfinite(lens["sent_bytes"]) & np.isfinite(lens["step"])
+    shares: list[float] = []
+    by_phase = np.zeros(len(PHASES))
+    for host in np.unique(lens["host"][known]):
+        rows = np.flatnonzero(known & (lens["host"] == host))
+        rows = rows[np.argsort(lens["time"][rows], kind="stable")]
+        time, sent = lens["time"][rows], lens["sent_bytes"][rows]
+        step, phase = lens["step"][rows], lens["phase"][rows]
+        starts = np.flatnonzero(np.diff(step, prepend=np.nan) != 0)
+        # The first and the last step under the lens are seen in part only.
+        for start, end in zip(starts[1:-1], starts[2:], strict=False):
+            share = _busiest_quarter(time[start : end + 1], sent[start : end + 1])
+            if share is not None:
+                shares.append(share)
+                _add_by_phase(by_phase, phase[start:end], np.diff(sent[start : end + 1]))
+    if not shares:
+        return None
+    total, most = by_phase.sum(), int(by_phase.argmax())
+    return Bursts(
+        share=float(np.median(shares)),
+        steps=len(shares),
+        phase=PHASES[most] if total > 0 else None,
+        phase_share=float(by_phase[most] / total) if total > 0 else 0.0,
+    )
+
+
+def _busiest_quarter(time: np.ndarray, sent: np.ndarray) -> float | None:
+    """The most that any quarter of the step's time carries, wherever it begins."""
+    total, length = sent[-1] - sent[0], time[-1] - time[0]
+    if len(time) < LEAST_SAMPLES or total <= 0 or length <= 0 or (np.diff(sent) < 0).any():
+        return None
+    begin = np.linspace(time[0], time[-1] - length / 4, 4 * len(time))
+    carried = np.interp(begin + length / 4, time, sent) - np.interp(begin, time, sent)
+    return float(min(1.0, carried.max() / total))
+
+
+def _add_by_phase(by_phase: np.ndarray, phase: np.ndarray, sent: np.ndarray) -> None:
+    for index in range(len(PHASES)):
+        by_phase[index] += sent[phase == index].sum()

@@ -1,0 +1,174 @@
+"""Was the network the bottleneck? By what a step takes without the exchange, and by the bytes on the wire."""
+
+from __future__ import annotations
+
+import math
+
+from dragoman.explain import words
+from dragoman.explain.counterfactual import (
+    BOTTLENECK,
+    NEGLIGIBLE,
+    WithoutExchange,
+    cost,
+    expected_bytes,
+    link_rate,
+    network_advice,
+    without_exchange,
+)
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.explain.gpus import gpu_use
+from dragoman.explain.link_only import from_link
+from dragoman.explain.parts import StepParts, step_parts
+from dragoman.explain.straggler import straggler
+from dragoman.explain.traffic import MISMATCH, HostTraffic, gradient_traffic, interfaces, sent_per_step
+from dragoman.measure.records import Records
+
+
+def explain(records: Records) -> Finding:
+    facts, parts = records.facts, step_parts(records)
+    hosts = len(set(facts.rank_hosts)) or len(facts.hosts) or (1 if facts.ranks == 1 else 0)
+    if parts is None:
+        return unknown("network", "no step was timed")
+    without = without_exchange(records, parts)
+    numbers, evidence = _numbers(records, parts, without), _evidence(records, parts, without)
+    if hosts == 0:
+        because = "how many machines took part was not recorded, so what the exchange crossed is not known"
+        return unknown("network", because, numbers).model_copy(update={"evidence": evidence})
+    if hosts == 1:
+        return _single(records, parts, numbers, evidence)
+    mismatches = byte_mismatches(records)
+    if without is None:
+        return from_link(records, parts, gpu_use(records), numbers, evidence + mismatches)
+    speedup = without.speedup(parts)
+    return Finding(
+        id="network",
+        verdict=verdict_of(speedup),
+        answer=" ".join([_answer(records, parts, without), *(f"{text}." for text in mismatches)]),
+        numbers=numbers | known(speedup_without_exchange=speedup),
+        evidence=evidence,
+        confidence="measured" if without.is_measured else "estimated",
+        advice=_advice(records, parts, without, mismatches),
+    )
+
+
+def verdict_of(speedup: float) -> str:
+    if speedup >= BOTTLENECK:
+        return "bottleneck"
+    return "not_bottleneck" if speedup < NEGLIGIBLE else "balanced"
+
+
+def _numbers(records: Records, parts: StepParts, without: WithoutExchange | None) -> dict[str, float]:
+    seen, rate = sent_per_step(records), link_rate(records)
+    return known(
+        exposed_share=parts.share(parts.link),
+        straggler_share=parts.share(parts.straggler),
+        step_seconds=parts.seconds,
+        step_seconds_without_exchange=without.seconds if without else None,
+        bytes_per_step_per_host=seen,
+        expected_bytes_per_step_per_host=expected_bytes(records),
+        link_bits_per_second=rate,
+        link_used_share=8 * seen / parts.seconds / rate if seen and rate else None,
+    )
+
+
+def _evidence(records: Records, parts: StepParts, without: WithoutExchange | None) -> list[str]:
+    facts = records.facts
+    evidence = [f"step_seconds: mean of {parts.steps:,} steps"]
+    if parts.link is not None:
+        evidence.append("exposed_share: least exposed exchange of any rank in each step, over the step")
+    if parts.straggler is not None:
+        evidence.append("straggler_share: mean exposed exchange over ranks, less the least")
+    if without:
+        evidence.append(f"step_seconds_without_exchange: {without.how}")
+    if rows := gradient_traffic(records):
+        names = words.listed(sorted({row.interface for row in rows}))
+        which = "the gradients' interface" if rows[0].carries_gradients else "the busiest interface"
+        evidence.append(f"bytes_per_step_per_host: sent by {which} ({names}) during steps")
+    if expected := expected_bytes(records):
+        ring = f"2({facts.ranks}-1)/{facts.ranks} x " if facts.exchange == "allreduce" else ""
+        algorithm = f"{facts.exchange} of {words.size(facts.gradient_bytes or 0)} of gradients"
+        evidence.append(f"expected_bytes_per_step_per_host: {algorithm}: {ring}that, {words.size(expected)}")
+    if count := len(records.probes_of("link")):
+        evidence.append(f"link_bits_per_second: bursts between the hosts, median of {count}")
+    return evidence
+
+
+def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str:
+    speedup, rate = without.speedup(parts), link_rate(records)
+    opening = {
+        "bottleneck": "Yes",
+        "balanced": "In part",
+        "not_bottleneck": "No",
+    }[verdict_of(speedup)]
+    text = (
+        f"{opening}: a step took {words.seconds(parts.seconds)} and would take "
+        f"{words.seconds(without.seconds)} without the exchange ({speedup:.2f} x)"
+    )
+    if parts.link is not None:
+        text += f"; ranks spent {words.share(parts.link / parts.seconds)} of each step in the exchange"
+    if moved := expected_bytes(records) or sent_per_step(records):
+        text += f", moving {words.size(moved)} out of each host"
+        text += f" over a link measured at {words.rate(rate)}" if rate else ""
+    return f"{text}.{_straggler_note(records, parts)}"
+
+
+def _straggler_note(records: Records, parts: StepParts) -> str:
+    """Waiting for a slow rank looks like waiting for the network, so it is said apart."""
+    share = parts.share(parts.straggler)
+    if share is None or share < 0.05:
+        return ""
+    who = straggler(records)
+    slow = str(who) if who else "the slowest rank, now this one, now that one"
+    return f" Apart from that, {words.share(share)} of their time went in waiting for {slow}."
+
+
+def _single(records: Records, parts: StepParts, numbers: dict[str, float], evidence: list[str]) -> Finding:
+    host = f" ({records.facts.hosts[0]})" if records.facts.hosts else ""
+    text = f"There was none: all ranks ran on one machine{host}."
+    if parts.link is not None and (records.facts.ranks or 0) > 1:
+        share = words.share(parts.link / parts.seconds)
+        text += f" Their exchange inside it took {share} of each step.{_straggler_note(records, parts)}"
+    return Finding(id="network", verdict="single_machine", answer=text, numbers=numbers, evidence=evidence)
+
+
+def byte_mismatches(records: Records) -> list[str]:
+    """Where an interface carried over 15 % more or less than the exchange must send, and what that may be."""
+    expected = expected_bytes(records)
+    if not expected:
+        return []
+    found: dict[str, list[str]] = {}  # what was seen -> by which hosts
+    for row in gradient_traffic(records):
+        if text := _mismatch(records, row, expected):
+            hosts = records.facts.hosts
+            host = hosts[row.host] if row.host < len(hosts) else f"host {row.host}"
+            found.setdefault(text, []).append(host)
+    return [f"{words.listed(hosts)}{' each' * (len(hosts) > 1)} {text}" for text, hosts in found.items()]
+
+
+def _mismatch(records: Records, row: HostTraffic, expected: float) -> str | None:
+    ways = {"sent": row.sent_bytes, "received": row.received_bytes}
+    ways = {name: seen for name, seen in ways.items() if math.isfinite(seen)}
+    way = max(ways, key=lambda name: abs(ways[name] - expected))
+    ratio = ways[way] / expected
+    if abs(ratio - 1) <= MISMATCH:
+        return None
+    times = f"{ratio:.2f} x" if ratio > 1 else f"{words.share(ratio)} of"
+    seen = f"{way} {words.size(ways[way])} per step by {row.interface}, {times} the "
+    seen += f"{words.size(expected)} that the exchange needs"
+    if ratio > 1:
+        return f"{seen}: other traffic on this link, or retransmits"
+    for other in interfaces(records, row.host):
+        if other.interface != row.interface and abs(other.sent_bytes / expected - 1) <= MISMATCH:
+            carried = words.size(other.sent_bytes)
+            return f"{seen}: the wrong interface, for {other.interface} carried {carried} per step"
+    return f"{seen}: the wrong interface, or gradients that were compressed on their way"
+
+
+def _advice(records: Records, parts: StepParts, without: WithoutExchange, mismatches: list[str]) -> list[str]:
+    if without.speedup(parts) < NEGLIGIBLE:
+        return []
+    model = cost(records, parts, without)
+    advice = network_advice(records, model) if model else []
+    if any("other traffic" in text for text in mismatches):
+        advice.insert(0, "find what else uses the link between these hosts, and move it or the run")
+    return advice

@@ -1,0 +1,52 @@
+"""Time outside steps: evaluations and checkpoints for which training stood still."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.measure.records import Records
+
+DEAR = 0.10  # of the time: half as often gives 5 %, the least worth advising
+
+
+@dataclass(frozen=True)
+class Outside:
+    training: float  # seconds
+    evaluation: float
+    checkpoint: float
+
+    def shares(self) -> dict[str, float]:
+        total = self.training + self.evaluation + self.checkpoint
+        return {"evaluation": self.evaluation / total, "checkpoint": self.checkpoint / total}
+
+
+def event_seconds(records: Records, kind: str) -> float:
+    known = [event.seconds for event in records.events if event.kind == kind and np.isfinite(event.seconds)]
+    return float(sum(known))
+
+
+def outside_seconds(records: Records) -> Outside | None:
+    """None where nothing was recorded beside steps, or no step was timed."""
+    seconds = records.steps["seconds"]
+    training = float(seconds[np.isfinite(seconds) & (seconds > 0)].sum())
+    evaluation, checkpoint = event_seconds(records, "evaluation"), event_seconds(records, "checkpoint")
+    if training <= 0 or evaluation + checkpoint <= 0:
+        return None
+    return Outside(training, evaluation, checkpoint)
+
+
+def outside_advice(records: Records) -> list[str]:
+    outside = outside_seconds(records)
+    if not outside:
+        return []
+    shares = outside.shares()
+    names = {"evaluation": "evaluate half as often", "checkpoint": "write checkpoints half as often"}
+    return [
+        f"{names[kind]} (now every {records.facts.settings.get(setting, '?')} steps): "
+        f"{words.share(shares[kind] / 2)} less time"
+        for kind, setting in (("evaluation", "evaluate.every"), ("checkpoint", "checkpoint.every"))
+        if shares[kind] >= DEAR
+    ]

@@ -1,0 +1,92 @@
+"""Was it overfitting? Held-out pairs against training pairs, both scored alike: no dropout, no smoothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.explain.history import History, history, rise
+from dragoman.measure.records import Records
+
+LEAST_POINTS = 4  # the least that can show a minimum and two values after it
+STANDSTILL = 0.01  # of the held-out loss: less gained in the later half of the run, and more lost to the gap
+
+
+def explain(records: Records) -> Finding:
+    past = history(records)
+    both = np.isfinite(past.eval_loss) & np.isfinite(past.train_sample_loss)
+    _, held_out = past.of(past.eval_loss)
+    if not both.any():
+        because = "no sample of training pairs was scored like the held-out set"
+        because += ", and the training loss, with dropout and label smoothing, cannot be compared with it"
+        return unknown("overfitting", because, known(eval_loss=held_out[-1] if len(held_out) else None))
+    steps, held_out, sample = past.steps[both], past.eval_loss[both], past.train_sample_loss[both]
+    gap = held_out - sample
+    trend = _trend(steps, gap)
+    numbers = known(
+        eval_loss=held_out[-1],
+        train_sample_loss=sample[-1],
+        gap=gap[-1],
+        gap_trend_per_1000_steps=trend,
+        best_eval_loss=held_out.min(),
+        best_eval_loss_step=int(steps[held_out.argmin()]),
+    )
+    if len(steps) < LEAST_POINTS:
+        because = f"{len(steps)} evaluations scored both sets, and a trend needs {LEAST_POINTS}"
+        return unknown("overfitting", because, numbers)
+    return _judge(past, steps, held_out, sample, trend, numbers)
+
+
+def _judge(
+    past: History,
+    steps: np.ndarray,
+    held_out: np.ndarray,
+    sample: np.ndarray,
+    trend: float,
+    numbers: dict[str, float],
+) -> Finding:
+    best, rose = int(held_out.argmin()), rise(held_out)
+    losses = f"held-out loss {held_out[-1]:.3f}, training sample {sample[-1]:.3f}"
+    losses += f", gap {held_out[-1] - sample[-1]:.3f} ({trend:+.3f} per 1,000 steps)"
+    advice = []
+    if rose and sample[-1] < sample[best]:
+        verdict = "yes"
+        answer = (
+            f"Yes, since about step {steps[best]:,.0f}: the held-out loss rose by {rose:.3f} from its best "
+        )
+        answer += f"while the training sample went on falling; now {losses}."
+        advice.append(f"use the model of step {steps[best]:,.0f}: its held-out loss is {rose:.3f} lower")
+        advice.append("more pairs or more dropout; stop earlier next time (evaluate.patience)")
+        if _bleu_still_rises(past, int(steps[best])):
+            answer += " BLEU went on rising all the same: the model is too sure of itself, not worse."
+            advice[0] = "choose the model by BLEU rather than by held-out loss"
+    elif rose:
+        verdict = "no"
+        answer = f"No: the held-out loss rose by {rose:.3f} from its best, but so did the training sample; "
+        answer += f"that is trouble in training, not overfitting. Now {losses}."
+    else:
+        verdict = "no"
+        answer = f"No: the held-out loss has not risen from its best; {losses}."
+        half, matters = len(steps) // 2, STANDSTILL * abs(held_out[-1])
+        if held_out[half] - held_out[-1] < matters < (held_out - sample)[-1] - (held_out - sample)[half]:
+            answer += " But it stands still while the gap widens: more steps would begin to overfit."
+    evidence = ["eval_loss, train_sample_loss: each evaluation scores held-out and training pairs alike"]
+    evidence.append(f"gap_trend_per_1000_steps: straight line through the later half of {len(steps)} points")
+    return Finding(
+        id="overfitting", verdict=verdict, answer=answer, numbers=numbers, evidence=evidence, advice=advice
+    )
+
+
+def _trend(steps: np.ndarray, gap: np.ndarray) -> float:
+    """Per 1000 steps, over the later half."""
+    later = min(len(gap) // 2, max(0, len(gap) - 3))
+    x, y = steps[later:], gap[later:]
+    spread = ((x - x.mean()) ** 2).sum()
+    return float(1000 * ((x - x.mean()) * (y - y.mean())).sum() / spread) if spread > 0 else float("nan")
+
+
+def _bleu_still_rises(past: History, since: int) -> bool:
+    """The best BLEU came well after the best loss, not by a hair."""
+    steps, bleu = past.of(past.bleu)
+    before, after = bleu[steps <= since], bleu[steps > since]
+    return bool(len(before) and len(after) and np.median(after[-3:]) > before.max() + 0.5)

@@ -1,0 +1,132 @@
+"""How does step time go with network traffic? Correlations, bursts inside a step, and a faster link."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.counterfactual import WORTH_TRYING, cost, expected_bytes, faster_link, without_exchange
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.explain.lens import Bursts, bursts
+from dragoman.explain.parts import StepParts, settled, step_parts
+from dragoman.explain.traffic import MISMATCH, bytes_of_steps, sent_per_step
+from dragoman.measure.records import Records
+
+LEAST_POINTS = 10  # for a correlation
+STRONG = 0.7  # explains half of the differences between steps
+WEAK = 0.3  # explains less than a tenth
+
+
+def explain(records: Records) -> Finding:
+    parts = step_parts(records)
+    if parts is None:
+        return unknown("step_network", "no step was timed")
+    chosen = settled(records)
+    seconds = records.steps["seconds"][chosen]
+    # The rank that waits least waits for the network alone; the others also for a slow rank.
+    with_exchange = correlation(seconds, records.phase("exchange", "least")[chosen])
+    with_bytes = correlation(*bytes_of_steps(records))
+    seen, burst = sent_per_step(records), bursts(records)
+    numbers = known(
+        correlation=with_exchange,
+        correlation_with_bytes=with_bytes,
+        bytes_per_step_per_host=seen,
+        expected_bytes_per_step_per_host=expected_bytes(records),
+        burst_share=burst.share if burst else None,
+        exchange_share=parts.share(parts.exchange),
+    )
+    link = _faster_link(records, parts)
+    if with_exchange is None and seen is None and burst is None:
+        because = "neither the exchange's time nor the bytes on the wire were recorded"
+        return unknown("step_network", because, numbers)
+    if link:
+        numbers |= known(faster_link_speedup=link[1])
+    return Finding(
+        id="step_network",
+        verdict="stated",
+        answer=" ".join(_sentences(records, with_exchange, with_bytes, burst, link)),
+        numbers=numbers,
+        evidence=_evidence(with_exchange, with_bytes, seen, burst),
+        confidence="measured",
+        advice=[f"{link[0]}: about {link[1]:.1f} x faster steps"] if link and link[1] >= WORTH_TRYING else [],
+    )
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> float | None:
+    """Pearson's, of what both have; None with few points or where one does not vary."""
+    known_rows = np.isfinite(a) & np.isfinite(b)
+    a, b = a[known_rows], b[known_rows]
+    if len(a) < LEAST_POINTS:
+        return None
+    a, b = a - a.mean(), b - b.mean()
+    scale = float(np.sqrt((a**2).sum() * (b**2).sum()))
+    return float((a * b).sum() / scale) if scale > 0 and np.isfinite(scale) else None
+
+
+def _faster_link(records: Records, parts: StepParts) -> tuple[str, float] | None:
+    without = without_exchange(records, parts)
+    model = cost(records, parts, without) if without else None
+    return faster_link(records, model) if model else None
+
+
+def _sentences(
+    records: Records,
+    with_exchange: float | None,
+    with_bytes: float | None,
+    burst: Bursts | None,
+    link: tuple[str, float] | None,
+) -> list[str]:
+    sentences = [_bytes(records)] if sent_per_step(records) is not None else []
+    if burst:
+        flow = f"{words.share(burst.share)} of a step's bytes flow in its busiest quarter (even flow: 25%)"
+        where = f", {words.share(burst.phase_share)} of them during {burst.phase}" if burst.phase else ""
+        sentences.append(f"{flow}{where}.")
+    if with_exchange is not None:
+        sentences.append(
+            f"Step time goes with exchange time {_strength(with_exchange)} (correlation {with_exchange:.2f})"
+            + (
+                f" and with bytes {_strength(with_bytes)} ({with_bytes:.2f})."
+                if with_bytes is not None
+                else "."
+            )
+        )
+    if link and link[1] >= WORTH_TRYING:
+        sentences.append(f"On {link[0]} steps would be about {link[1]:.1f} x faster.")
+    elif link:
+        sentences.append(f"On {link[0]} a step would take about as long.")
+    return sentences
+
+
+def _bytes(records: Records) -> str:
+    seen, expected = sent_per_step(records) or 0.0, expected_bytes(records)
+    if len(set(records.facts.rank_hosts)) == 1:
+        return "All ranks run on one machine: their gradients cross no network."
+    if expected and abs(seen / expected - 1) > MISMATCH:
+        needs = f"the exchange needs {words.size(expected)}"
+        return f"Each host was seen to send {words.size(seen)} per step, though {needs}."
+    return f"Each host sends {words.size(seen)} per step."
+
+
+def _strength(value: float) -> str:
+    if abs(value) < WEAK:
+        return "hardly at all"
+    return ("closely" if abs(value) >= STRONG else "somewhat") + (", the other way" if value < 0 else "")
+
+
+def _evidence(
+    with_exchange: float | None, with_bytes: float | None, seen: float | None, burst: Bursts | None
+) -> list[str]:
+    evidence = []
+    if with_exchange is not None:
+        evidence.append(
+            "correlation: seconds of steps with the exposed exchange of the rank that waits least"
+        )
+    if with_bytes is not None:
+        evidence.append(
+            "correlation_with_bytes: seconds of steps with bytes sent meanwhile, over short spells"
+        )
+    if seen is not None:
+        evidence.append("bytes_per_step_per_host: the interface's counters during steps")
+    if burst:
+        evidence.append(f"burst_share: {burst.steps} steps sampled many times a second; median")
+    return evidence

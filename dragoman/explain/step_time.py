@@ -1,0 +1,117 @@
+"""What is a step, and how long is one? With this run's numbers, by phase and by rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.explain.parts import StepParts, settled, step_parts
+from dragoman.explain.straggler import host_of, rank_seconds
+from dragoman.measure.records import PHASES, Records
+
+CHANGED = 1.2  # times slower or faster from some step on is said; less is usual
+LEAST_SIDE = 0.1  # of the steps on either side of a change
+
+
+def explain(records: Records) -> Finding:
+    parts = step_parts(records)
+    if parts is None:
+        return unknown("step_time", "no step was timed")
+    chosen = settled(records)
+    seconds, tokens = records.steps["seconds"][chosen], records.steps["target_tokens"][chosen]
+    counted = np.isfinite(tokens) & (tokens > 0)
+    per_step = float(tokens[counted].mean()) if counted.any() else None
+    numbers: dict[str, Any] = known(
+        mean_seconds=seconds.mean(),
+        median_seconds=np.median(seconds),
+        p95_seconds=np.percentile(seconds, 95),
+        tokens_per_step=per_step,
+        tokens_per_second=tokens[counted].sum() / seconds[counted].sum() if counted.any() else None,
+    )
+    phases = {phase: getattr(parts, phase) for phase in PHASES if getattr(parts, phase) is not None}
+    if phases:
+        numbers["phase_seconds"] = phases
+    if ranks := _by_rank(records):
+        numbers["ranks"] = ranks
+    change = _change(records.steps["step"][chosen], seconds)
+    return Finding(
+        id="step_time",
+        verdict="stated",
+        answer=" ".join(
+            filter(None, [_definition(records, per_step), _times(numbers, phases, parts), change])
+        ),
+        numbers=numbers,
+        evidence=_evidence(parts, per_step, bool(phases), bool(ranks)),
+    )
+
+
+def _definition(records: Records, tokens: float | None) -> str:
+    settings, ranks = records.facts.settings, records.facts.ranks
+    text = "A step is one update of the weights"
+    text += f" by {ranks} rank{'s' * (ranks > 1)} together" if ranks else ""
+    step, microbatch = settings.get("data.step"), settings.get("data.microbatch")
+    if isinstance(step, int) and isinstance(microbatch, int) and microbatch > 0:
+        count, unit = max(1, -(-step // microbatch)), settings.get("data.unit", "tokens")
+        each = f", {count / ranks:.3g} per rank" if ranks else ""
+        text += f": about {count} microbatches{each}, of up to {microbatch:,} {unit}"
+    return f"{text}{f', {tokens:,.0f} target tokens in all' if tokens else ''}."
+
+
+def _times(numbers: dict[str, Any], phases: dict[str, float], parts: StepParts) -> str:
+    text = f"It took {words.seconds(numbers['mean_seconds'])} on average"
+    text += f" (median {words.seconds(numbers['median_seconds'])}, "
+    text += f"95% under {words.seconds(numbers['p95_seconds'])})"
+    if "tokens_per_second" in numbers:
+        text += f", {words.count(numbers['tokens_per_second'])} target tokens per second"
+    spent = [f"{phase} {words.share(value / parts.seconds)}" for phase, value in phases.items()]
+    return f"{text}{': ' + ', '.join(spent) if spent else ''}."
+
+
+def _by_rank(records: Records) -> list[dict[str, Any]]:
+    """Mean seconds of each phase per step, for each rank."""
+    windows = records.windows
+    by_phase = {phase: rank_seconds(records, phase) for phase in PHASES}
+    rows = []
+    for rank in sorted(set().union(*by_phase.values())):
+        mine = windows["rank"] == rank
+        steps = float(np.nansum((windows["last_step"] - windows["first_step"] + 1)[mine]))
+        if steps <= 0:
+            continue
+        phases = {f"{phase}_seconds": by_phase[phase].get(rank, np.nan) / steps for phase in PHASES}
+        rows.append({"rank": rank, **known(host=host_of(records, rank), **phases)})
+    return rows
+
+
+def _change(steps: np.ndarray, seconds: np.ndarray) -> str:
+    """A lasting change of pace, and where: the split with the largest difference of medians.
+
+    Rented machines slow down when a burst allowance ends, or a neighbour arrives.
+    """
+    edge = max(20, int(LEAST_SIDE * len(seconds)))
+    if len(seconds) < 4 * edge or not np.isfinite(steps).all():
+        return ""
+    total = np.cumsum(np.log(seconds))
+    places = np.arange(edge, len(seconds) - edge)
+    before, after = total[places - 1] / places, (total[-1] - total[places - 1]) / (len(seconds) - places)
+    place = int(places[np.argmax((after - before) ** 2 * places * (len(seconds) - places))])
+    first, second = np.median(seconds[:place]), np.median(seconds[place:])
+    if not (second >= CHANGED * first or first >= CHANGED * second):
+        return ""
+    return (
+        f"The pace changed at about step {steps[place]:,.0f}: "
+        f"from {words.seconds(first)} to {words.seconds(second)} (medians)."
+    )
+
+
+def _evidence(parts: StepParts, tokens: float | None, phases: bool, ranks: bool) -> list[str]:
+    evidence = [f"seconds: {parts.steps:,} steps, from end to end, without evaluations and checkpoints"]
+    if tokens:
+        evidence.append("tokens: target tokens of all ranks, EOS included")
+    if phases:
+        evidence.append("phase_seconds: mean over steps and ranks; exchange is the part not hidden")
+    if ranks:
+        evidence.append("ranks: each rank's phases, summed over log intervals")
+    return evidence

@@ -1,0 +1,80 @@
+"""How big is the training set? Lines, bytes and tokens of each side, and what cleaning dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.explain import words
+from dragoman.explain.finding import Finding, known, unknown
+from dragoman.measure.records import Records
+
+
+def explain(records: Records) -> Finding:
+    card = records.facts.data_card
+    train = _at(card, "parts", "train")
+    lines = _at(train, "pairs")
+    if not isinstance(lines, int):
+        return unknown("training_set", "the data set's card was not recorded")
+    dropped = _dropped(card)
+    numbers = known(
+        lines=lines,
+        source_bytes=_at(train, "source", "bytes"),
+        target_bytes=_at(train, "target", "bytes"),
+        source_tokens=_at(train, "source", "tokens"),
+        target_tokens=_at(train, "target", "tokens"),
+        dropped_lines=sum(dropped.values()) if dropped is not None else None,
+        read_lines=_at(card, "read_pairs"),
+        vocabulary_pieces=_at(card, "vocabulary_pieces"),
+    )
+    if dropped:
+        numbers["dropped_by_reason"] = dropped
+    return Finding(
+        id="training_set",
+        verdict="stated",
+        answer=_answer(card, numbers, dropped) + _epochs(records, lines),
+        numbers=numbers,
+        evidence=["all numbers: the card that prepare wrote with the data set; tokens count EOS"],
+    )
+
+
+def _at(value: Any, *keys: str) -> Any:
+    """What stands under a path of keys, or None."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _dropped(card: Mapping[str, Any]) -> dict[str, int] | None:
+    """Lines dropped by reason; None if nobody counted."""
+    dropped = card.get("dropped")
+    if not isinstance(dropped, Mapping):
+        return None
+    counts = {reason: _at(entry, "pairs") for reason, entry in dropped.items()}
+    return {reason: count for reason, count in counts.items() if isinstance(count, int)}
+
+
+def _answer(card: Mapping[str, Any], numbers: dict[str, Any], dropped: dict[str, int] | None) -> str:
+    sides = []
+    for side in ("source", "target"):
+        language = card.get(f"{side}_language", side)
+        amounts = []
+        if f"{side}_bytes" in numbers:
+            amounts.append(words.size(numbers[f"{side}_bytes"]))
+        if f"{side}_tokens" in numbers:
+            amounts.append(f"{words.count(numbers[f'{side}_tokens'])} tokens")
+        if amounts:
+            sides.append(f"{language} {' or '.join(amounts)}")
+    text = f"{numbers['lines']:,} pairs of lines" + (f": {words.listed(sides)}" if sides else "") + "."
+    if dropped:
+        reasons = sorted(dropped.items(), key=lambda item: -item[1])
+        listed = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons if count)
+        read = f" of {numbers['read_lines']:,} read" if "read_lines" in numbers else ""
+        text += f" Cleaning dropped {numbers['dropped_lines']:,}{read}" + (f" ({listed})." if listed else ".")
+    return text
+
+
+def _epochs(records: Records, lines: int) -> str:
+    pairs = records.steps["pairs"]
+    seen = float(pairs[pairs > 0].sum())
+    return f" The run went over it {seen / lines:.2g} times." if seen and lines else ""

@@ -1,0 +1,51 @@
+"""Numbers as a reader says them: rounded, with a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def seconds(value: float) -> str:
+    """47 ms, 1.93 s, 12 min 5 s, 3 h 20 min, 2 d 4 h."""
+    if value < 0:
+        return f"-{seconds(-value)}"
+    if value < 0.0995:
+        return f"{value * 1e3:.3g} ms"
+    if value < 100:
+        return f"{value:.3g} s"
+    for large, small, size, part in (("min", "s", 60, 1), ("h", "min", 3600, 60)):
+        if value < 90 * 60 or large == "h" and value < 48 * 3600:
+            whole, rest = divmod(round(value / part), size // part)
+            return f"{whole} {large} {rest} {small}" if rest else f"{whole} {large}"
+    days, hours = divmod(round(value / 3600), 24)
+    return f"{days} d {hours} h"
+
+
+def size(value: float) -> str:
+    """Bytes, in powers of ten, as disks and links are sold."""
+    return _scaled(value, ("bytes", "kB", "MB", "GB", "TB", "PB"))
+
+
+def rate(bits_per_second: float) -> str:
+    return _scaled(bits_per_second, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"))
+
+
+def count(value: float) -> str:
+    """1,234 or 4.56 million."""
+    return f"{value / 1e6:,.3g} million" if abs(value) >= 1e7 else f"{round(value):,}"
+
+
+def share(value: float) -> str:
+    return f"{100 * value:.2g}%" if abs(value) < 0.01 else f"{100 * value:.0f}%"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """a, b and c"""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _scaled(value: float, units: Sequence[str]) -> str:
+    power = 0
+    while abs(value) >= 999.5 and power < len(units) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {units[power]}"

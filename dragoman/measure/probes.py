@@ -1,0 +1,69 @@
+"""Measured on purpose at the start of a run: the device's peak, and the link between hosts."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+import torch.distributed as dist
+
+from dragoman.sync.topology import Topology
+from dragoman.sync.world import World
+
+_PEAK_SECONDS = 0.2
+_PEAK_SIZE = {"cpu": 1024, "cuda": 8192}  # rows and columns of the matrices
+_BURST_SECONDS = 0.25  # shorter ones measure buffers rather than the link
+_BURST_BYTES = 1 << 20  # of the first burst; four times as much until it takes long enough
+_LARGEST_BURST = 1 << 28
+_ECHOES = 20
+
+
+def peak_flops_per_second(world: World) -> float:
+    """Of matrix products in single precision, all ranks at once. Collective."""
+    size = _PEAK_SIZE[world.device.type]
+    left, right = (torch.rand(size, size, device=world.device) for _ in range(2))
+    torch.mm(left, right)
+    _wait(world)
+    products, began = 0, time.perf_counter()
+    while (seconds := time.perf_counter() - began) < _PEAK_SECONDS or not products:
+        torch.mm(left, right)
+        _wait(world)
+        products += 1
+    return world.sum([2 * size**3 * products / seconds])[0]
+
+
+def link(world: World, topology: Topology) -> tuple[float, float]:
+    """Bits per second and round-trip seconds between neighbouring hosts: the slowest of them. Collective.
+
+    The first rank of every host sends to the next host's at the same time, as a ring all-reduce does.
+    """
+    leaders = topology.leaders
+    place = leaders.index(world.rank) if world.rank in leaders else None
+    nbytes, seconds = _BURST_BYTES, 0.0
+    while True:
+        seconds = world.most([_burst(leaders, place, nbytes)])[0]
+        if seconds >= _BURST_SECONDS or nbytes >= _LARGEST_BURST:
+            break
+        nbytes *= 4
+    echoes = [world.most([_burst(leaders, place, 8)])[0] for _ in range(_ECHOES)]
+    return 8 * nbytes / seconds, 2 * min(echoes)
+
+
+def _burst(leaders: list[int], place: int | None, nbytes: int) -> float:
+    """Seconds in which this leader sends so much to the next and receives as much from the one before."""
+    if place is None:
+        return 0.0
+    outgoing, incoming = (torch.zeros(nbytes, dtype=torch.uint8) for _ in range(2))
+    following, before = leaders[(place + 1) % len(leaders)], leaders[place - 1]
+    began = time.perf_counter()
+    sending = dist.isend(outgoing, following)
+    receiving = dist.irecv(incoming, before)
+    for work in (sending, receiving):
+        if work:
+            work.wait()
+    return time.perf_counter() - began
+
+
+def _wait(world: World) -> None:
+    if world.device.type == "cuda":
+        torch.cuda.synchronize()

@@ -1,0 +1,202 @@
+"""Every rank's measurements, gathered into records.db on rank 0. Numbers travel as tensors over the group.
+
+A step costs an append; at every interval the ranks send what they have, and rank 0 writes it in a thread.
+What this costs is measured too, and stands in every report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+
+from dragoman.measure.meters import HostMeter
+from dragoman.measure.quality import Evaluation
+from dragoman.measure.records import COLUMNS, PHASES, Attempt, EvaluationRow, Event, Probe, Table
+from dragoman.measure.writer import Writer
+from dragoman.sync.topology import Topology
+from dragoman.sync.world import World
+
+_THIN_AFTER = 3600.0  # seconds kept by the second
+_METERED = {"nics": 5, "hosts": 7, "gpus": 9, "lens": 5}  # numbers in a row of the meter
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A step as one rank saw it: what all agree on, and this rank's phases."""
+
+    step: int
+    loss: float
+    target_tokens: int
+    pairs: int
+    learning_rate: float
+    gradient_norm: float
+    is_bad: bool
+    ended: float
+    phases: np.ndarray  # seconds
+
+
+class Recorder:
+    """One per rank. The writer writes on rank 0 only; the first rank of each host has a meter."""
+
+    def __init__(
+        self,
+        world: World,
+        topology: Topology,
+        attempt: Attempt,
+        writer: Writer,
+        meter: HostMeter | None,
+    ):
+        """Collective."""
+        self._world = world
+        self._topology = topology
+        self._attempt = attempt
+        self._writer = writer
+        self._meter = meter
+        self._interfaces = [
+            names.split(" ") for names in world.gather_text(" ".join(meter.interfaces) if meter else "")
+        ]
+        self._rows: list[StepRow] = []
+        self._spent = writer.spent
+        self._thinned = time.time()
+        writer.do(lambda file: file.replace_attempt(attempt))
+
+    def step(self, row: StepRow) -> None:
+        self._rows.append(row)
+
+    def started(self, step: int) -> None:
+        """Everything is built: the time until now was start-up."""
+        began = self._attempt.started
+        self.event("startup", step, began, time.time() - began)
+
+    def event(self, kind: str, step: int, began: float, seconds: float, detail: str = "") -> None:
+        event = Event(
+            time=began, attempt=self._attempt.number, step=step, kind=kind, seconds=seconds, detail=detail
+        )
+        self._writer.do(lambda file: file.add_row("events", event))
+
+    def evaluation(self, evaluation: Evaluation) -> None:
+        row = EvaluationRow(
+            step=evaluation.step,
+            attempt=self._attempt.number,
+            time=time.time(),
+            eval_loss=evaluation.eval_loss,
+            train_sample_loss=evaluation.train_sample_loss,
+            bleu=evaluation.bleu.value,
+            bleu_signature=evaluation.bleu.signature,
+            chrf=evaluation.chrf.value,
+            chrf_signature=evaluation.chrf.signature,
+            seconds=evaluation.seconds,
+        )
+        self._writer.do(lambda file: file.add_row("evaluations", row))
+
+    def probe(self, kind: str, step: int, seconds: float, **numbers: float) -> None:
+        probe = Probe(
+            time=time.time(),
+            attempt=self._attempt.number,
+            step=step,
+            kind=kind,
+            numbers=numbers,
+            seconds=seconds,
+        )
+        self._writer.do(lambda file: file.add_row("probes", probe))
+
+    def facts(self, **facts: object) -> None:
+        self._writer.do(lambda file: file.write_facts(facts))
+
+    def flush(self) -> None:
+        """Sends what this rank has; rank 0 writes down what all have. Collective."""
+        with self._counted():
+            if self._rows:
+                self._gather_steps()
+            self._gather_meters()
+        own = self._spent + (self._meter.cost_seconds if self._meter else 0.0)
+        self.facts(recording_seconds=self._world.most([own])[0])
+
+    def close(self, reason: str) -> None:
+        """The last rows, and why the attempt ended. Collective."""
+        if self._meter:
+            self._meter.close()
+        self.flush()
+        ended = self._attempt.model_copy(update={"ended": time.time(), "reason": reason})
+        self._writer.do(lambda file: file.replace_attempt(ended))
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """The rank ends by an error: nothing is sent, as others may not listen."""
+        if self._meter:
+            self._meter.close()
+        self._writer.close()
+
+    def _gather_steps(self) -> None:
+        own = torch.from_numpy(np.stack([row.phases for row in self._rows]))
+        gathered = self._world.gather(own)  # collective
+        rows, self._rows = self._rows, []
+        if gathered:
+            phases = torch.stack(gathered).numpy()  # rank, step, phase
+            steps, windows = self._steps_table(rows, phases), self._windows_table(rows, phases)
+            self._writer.do(lambda file: file.add("steps", steps))
+            self._writer.do(lambda file: file.add("windows", windows))
+
+    def _steps_table(self, rows: list[StepRow], phases: np.ndarray) -> Table:
+        names = [field.name for field in fields(StepRow) if field.name != "phases"]
+        table: Table = {name: np.array([getattr(row, name) for row in rows]) for name in names}
+        table["attempt"] = np.full(len(rows), self._attempt.number)
+        table["seconds"] = phases[0].sum(1)  # rank 0's; all ranks end a step together
+        for number, phase in enumerate(PHASES):
+            seconds = phases[:, :, number]
+            table[f"{phase}_mean"] = seconds.mean(0)
+            table[f"{phase}_least"] = seconds.min(0)
+            table[f"{phase}_most"] = seconds.max(0)
+            table[f"{phase}_slowest"] = seconds.argmax(0)
+        return table
+
+    def _windows_table(self, rows: list[StepRow], phases: np.ndarray) -> Table:
+        ranks = len(phases)
+        return {
+            "first_step": np.full(ranks, rows[0].step),
+            "last_step": np.full(ranks, rows[-1].step),
+            "attempt": np.full(ranks, self._attempt.number),
+            "rank": np.arange(ranks),
+            **{phase: phases[:, :, number].sum(1) for number, phase in enumerate(PHASES)},
+        }
+
+    def _gather_meters(self) -> None:
+        """Hosts have unequal numbers of rows: lengths first, then rows filled up to the longest."""
+        taken = self._meter.take() if self._meter else {}
+        lengths = torch.tensor([len(taken.get(name, ())) for name in _METERED])
+        all_lengths = self._world.gather(lengths)  # collective
+        longest = [int(count) for count in self._world.most(lengths.tolist())]  # collective
+        for index, (name, width) in enumerate(_METERED.items()):
+            if longest[index] == 0:
+                continue
+            padded = torch.zeros(longest[index], width, dtype=torch.float64)
+            if len(taken.get(name, ())):
+                padded[: len(taken[name])] = torch.from_numpy(taken[name])
+            for rank, rows in enumerate(self._world.gather(padded)):  # collective
+                count = int(all_lengths[rank][index])
+                if count:
+                    self._write_metered(name, rank, rows[:count].numpy())
+        if time.time() - self._thinned > _THIN_AFTER / 4:
+            self._thinned = time.time()
+            self._writer.do(lambda file: file.thin(self._thinned - _THIN_AFTER))
+
+    def _write_metered(self, name: str, rank: int, rows: np.ndarray) -> None:
+        host = np.full(len(rows), self._topology.rank_hosts[rank])
+        names = [key for key in COLUMNS[name] if key != "host" and not key.endswith("_bytes_most")]
+        table: Table = {"host": host, **{key: rows[:, place] for place, key in enumerate(names)}}
+        if name == "nics":
+            table["interface"] = np.array([self._interfaces[rank][int(i)] for i in table["interface"]])
+            for key in ("sent_bytes", "received_bytes"):
+                table[f"{key}_most"] = table[key]
+        self._writer.do(lambda file: file.add(name, table))
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._spent += time.perf_counter() - began

@@ -1,0 +1,82 @@
+"""How many floating-point operations a step of a Transformer needs, from its measures and its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+BACKWARD = 2.0  # in forward passes: gradients of the inputs, and gradients of the weights
+
+
+class Measures(Protocol):
+    """What of a Transformer decides its cost; `config.Model` is one."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def encoder_layers(self) -> int: ...
+    @property
+    def decoder_layers(self) -> int: ...
+    @property
+    def feedforward(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Measures by themselves, for a model that has no config of ours."""
+
+    width: int
+    encoder_layers: int
+    decoder_layers: int
+    feedforward: int
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Shape:
+        """From settings by dotted key. KeyError where one is missing."""
+        return cls(
+            *(
+                int(settings[f"model.{name}"])
+                for name in ("width", "encoder_layers", "decoder_layers", "feedforward")
+            )
+        )
+
+
+def forward(
+    model: Measures, vocabulary: int, source_tokens: float, target_tokens: float, pairs: float
+) -> float:
+    """Of one pass over so many tokens: 2 per weight and token it meets, and the attention scores.
+
+    Padding, norms, softmax and the look-up of embeddings are left out, as is usual: the figure is what the
+    model needs, not what an implementation spends. Scores of causal attention are counted whole.
+    """
+    return _weights(model, vocabulary, source_tokens, target_tokens) + _scores(
+        model, source_tokens, target_tokens, pairs
+    )
+
+
+def step(model: Measures, vocabulary: int, source_tokens: float, target_tokens: float, pairs: float) -> float:
+    """Of forward and backward."""
+    return (1 + BACKWARD) * forward(model, vocabulary, source_tokens, target_tokens, pairs)
+
+
+def _weights(model: Measures, vocabulary: int, source_tokens: float, target_tokens: float) -> float:
+    square = model.width**2
+    feedforward = 2 * model.width * model.feedforward
+    # Keys and values of the cross-attention are made of the source, queries and output of the target.
+    source = model.encoder_layers * (4 * square + feedforward) + model.decoder_layers * 2 * square
+    target = model.decoder_layers * (6 * square + feedforward) + vocabulary * model.width
+    return 2 * (source * source_tokens + target * target_tokens)
+
+
+def _scores(model: Measures, source_tokens: float, target_tokens: float, pairs: float) -> float:
+    """Each query meets each key of its sentence twice (score, weighted sum), 2 per channel.
+
+    Sentences are taken as equally long, which batches of like lengths nearly are.
+    """
+    if pairs <= 0:
+        return 0.0
+    source_length, target_length = source_tokens / pairs, target_tokens / pairs
+    encoder = model.encoder_layers * source_tokens * source_length
+    decoder = model.decoder_layers * target_tokens * (target_length + source_length)
+    return 4 * model.width * (encoder + decoder)

@@ -1,0 +1,179 @@
+"""Charts of time: phases over the run, ranks against phases, how busy the machines were."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dragoman.explain.finding import Finding
+from dragoman.measure.records import PHASES, Records, Table
+from dragoman.report.charts import thin
+from dragoman.report.charts.figure import (
+    FEW,
+    SERIES,
+    Chart,
+    Missing,
+    Trace,
+    axis,
+    line,
+    literal,
+    numbers,
+    short,
+)
+
+PHASE_NAMES = {
+    "data": "waiting for data",
+    "forward": "forward",
+    "backward": "backward",
+    "exchange": "exposed exchange",
+    "optimizer": "clip and optimizer",
+}
+
+
+def phases_over_time(records: Records, finding: Finding) -> Chart | Missing:
+    title = "Phases of a step over the run"
+    columns = [records.phase(phase) for phase in PHASES]
+    present = [phase for phase, column in zip(PHASES, columns, strict=True) if thin.is_known(column)]
+    if not present:
+        return Missing(title, "phases were not timed")
+    steps, *seconds = thin.means(records.steps["step"], *(records.phase(phase) for phase in present))
+    traces = []
+    for phase, values in zip(present, seconds, strict=True):
+        color = f"--phase-{phase}"
+        area = line(steps, np.nan_to_num(values), PHASE_NAMES[phase], color, width=0, stackgroup="step")
+        traces.append({**area, "fillcolor": color, "hovertemplate": "%{y:.3~s}s"})
+    layout = {"xaxis": axis("step"), "yaxis": axis("seconds per step", rangemode="tozero")}
+    note = "Mean over ranks of each phase's seconds, stacked; the top edge is the whole step."
+    return Chart(title, note, traces, layout, height=340)
+
+
+def ranks_by_phase(records: Records, finding: Finding) -> Chart | Missing:
+    title = "Ranks against phases"
+    windows = records.windows
+    present = [phase for phase in PHASES if thin.is_known(windows[phase])]
+    if not present:
+        return Missing(title, "phases were not recorded rank by rank")
+    ranks = np.unique(windows["rank"][np.isfinite(windows["rank"])]).astype(int)
+    steps = windows["last_step"] - windows["first_step"] + 1  # a window holds sums
+    grid = np.array([[_per_step(windows, steps, rank, phase) for phase in present] for rank in ranks])
+    names = [_rank_name(records, rank) for rank in ranks]
+    trace: Trace = {
+        "type": "heatmap",
+        "x": list(present),
+        "y": names,
+        "z": [numbers(row) for row in grid],
+        "colorscale": [[0, "--heat-low"], [1, "--heat-high"]],
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+        "hovertemplate": "%{y}, %{x}: %{z:.3~s}s<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"showgrid": False, "side": "top", "ticks": "", "tickangle": 0, "tickfont": {"size": 11}},
+        "yaxis": {"showgrid": False, "autorange": "reversed", "ticks": "", "nticks": 0},
+        "hovermode": "closest",
+        "margin": {"t": 28, "b": 4},
+        "annotations": _cell_labels(grid, trace) if len(ranks) <= 16 else [],
+    }
+    note = "Milliseconds per step. A slow rank computes longer; the others wait for it in the exchange."
+    return Chart(title, note, [trace], layout, height=40 + min(34, 640 // len(ranks)) * len(ranks))
+
+
+def _per_step(windows: Table, steps: np.ndarray, rank: int, phase: str) -> float:
+    mine = (windows["rank"] == rank) & np.isfinite(windows[phase]) & (steps > 0)
+    return float(windows[phase][mine].sum() / steps[mine].sum()) if mine.any() else float("nan")
+
+
+def _rank_name(records: Records, rank: int) -> str:
+    places, hosts = records.facts.rank_hosts, records.facts.hosts
+    has_host = 0 <= rank < len(places) and 0 <= places[rank] < len(hosts)
+    return literal(
+        f"{rank} · {short(hosts[places[rank]].partition('.')[0], 12)}" if has_host else f"rank {rank}"
+    )
+
+
+def _cell_labels(grid: np.ndarray, trace: Trace) -> list[dict[str, object]]:
+    most = float(np.nanmax(grid)) or 1.0
+    return [
+        {
+            "x": x,
+            "y": y,
+            "text": f"{1e3 * value:,.3g}" if value < 1 else f"{1e3 * value:,.0f}",
+            "showarrow": False,
+            "font": {"color": "--heat-text-high" if value > 0.5 * most else "--text", "size": 12},
+        }
+        for y, row in zip(trace["y"], grid.tolist(), strict=True)
+        for x, value in zip(trace["x"], row, strict=True)
+        if np.isfinite(value)
+    ]
+
+
+def utilisation(records: Records, finding: Finding) -> Chart | Missing:
+    """GPUs where there are any, with power beside utilisation; else CPUs."""
+    if thin.is_known(records.gpus["utilisation"]):
+        gpus = records.gpus
+        keys = [
+            f"{host_name(records, h)} GPU {int(g)}" for h, g in zip(gpus["host"], gpus["gpu"], strict=True)
+        ]
+        limit = np.where(gpus["power_limit_watts"] > 0, gpus["power_limit_watts"], np.nan)
+        power = gpus["power_watts"] / limit
+        traces, unit = over_time(records, gpus, np.array(keys), gpus["utilisation"], "utilisation", few=1)
+        if thin.is_known(power):
+            traces += over_time(records, gpus, np.array(keys), power, "power", few=1, color=SERIES[1])[0]
+        title = "GPU utilisation and power"
+        note = (
+            "Utilisation is the share of time with a kernel running, power is against its limit. "
+            "Busy with little power is waiting."
+        )
+    elif thin.is_known(records.hosts["cpu_share"]):
+        keys = [host_name(records, host) for host in records.hosts["host"]]
+        traces, unit = over_time(records, records.hosts, np.array(keys), records.hosts["cpu_share"], "CPU")
+        title, note = "CPU utilisation", "Share of all cores that were busy, host by host."
+    else:
+        return Missing("Utilisation over time", "neither GPUs nor CPUs were watched")
+    layout = {"xaxis": axis(unit), "yaxis": axis("share", tickformat=".0%", range=[0, 1.05])}
+    return Chart(title, note, traces, layout)
+
+
+def over_time(
+    records: Records,
+    table: Table,
+    keys: np.ndarray,
+    values: np.ndarray,
+    what: str,
+    few: int = FEW,
+    color: str = SERIES[0],
+) -> tuple[list[Trace], str]:
+    """A line per key; where there are more than `few`, their mean within a band from least to most."""
+    span = float(np.nanmax(table["span"])) if thin.is_known(table["span"]) else 1.0
+    bins = thin.TimeBins(table["time"], span)
+    start = records.attempts[0].started if records.attempts else bins.start
+    since, unit = thin.clock(bins.middles, min(start, bins.start))
+    names = sorted(set(keys.tolist()))
+    curves = []
+    for name in names:
+        mine = keys == name
+        curves.append(
+            thin.binned(bins.of(table["time"][mine]), values[mine], bins.count, table["span"][mine])
+        )
+    if len(names) > few:
+        return _band(since, np.array(curves), what, color), unit
+    colors = [color] if len(names) == 1 else SERIES
+    rows = zip(names, curves, colors, strict=False)
+    return [line(since, curve, f"{name} {what}", paint, width=1.4) for name, curve, paint in rows], unit
+
+
+def _band(since: np.ndarray, grid: np.ndarray, what: str, color: str) -> list[Trace]:
+    alive = np.isfinite(grid).any(axis=0)
+    since, grid = since[alive], grid[:, alive]
+    hidden = {"showlegend": False, "hoverinfo": "skip", "width": 0}
+    least = line(since, np.nanmin(grid, axis=0), f"{what}, least", color, **hidden)
+    most = line(since, np.nanmax(grid, axis=0), f"{what}, most", color, **hidden)
+    most |= {"fill": "tonexty", "fillcolor": f"{color}-band"}
+    mean = line(since, np.nanmean(grid, axis=0), f"{what}, mean of {len(grid)}", color, width=1.6)
+    return [least, most, mean]
+
+
+def host_name(records: Records, number: float) -> str:
+    hosts = records.facts.hosts
+    place = int(number) if np.isfinite(number) else -1
+    return hosts[place] if 0 <= place < len(hosts) else f"host {place}"

@@ -1,0 +1,72 @@
+"""Fewer points of a long series: a page holds at most MOST of each, however long the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+MOST = 500
+
+
+def means(*columns: np.ndarray, most: int = MOST) -> list[np.ndarray]:
+    """Each column as means over the same runs of neighbours; NaN is left out, all-NaN stays NaN."""
+    length = len(columns[0])
+    if length <= most:
+        return [np.asarray(column, dtype=float) for column in columns]
+    bins = np.arange(length) * most // length
+    return [binned(bins, column, most) for column in columns]
+
+
+def binned(bins: np.ndarray, values: np.ndarray, count: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """The mean of each bin's finite values, NaN for a bin without any."""
+    values = np.asarray(values, dtype=float)
+    weight = np.ones(len(values)) if weights is None else np.nan_to_num(np.asarray(weights, dtype=float))
+    known = np.isfinite(values)
+    total = np.bincount(bins[known], values[known] * weight[known], count)
+    number = np.bincount(bins[known], weight[known], count)
+    return np.divide(total, number, out=np.full(count, np.nan), where=number > 0)
+
+
+def picks(values: np.ndarray, most: int = MOST) -> np.ndarray:
+    """Places to keep of a smooth curve: evenly spread, and its peak."""
+    if len(values) <= most:
+        return np.arange(len(values))
+    even = np.linspace(0, len(values) - 1, most - 1).astype(int)
+    peak = [int(np.nanargmax(values))] if np.isfinite(values).any() else []
+    return np.unique([*even, *peak])
+
+
+class TimeBins:
+    """Equal slices of time, none shorter than the longest row that falls into it."""
+
+    def __init__(self, times: np.ndarray, shortest: float, most: int = MOST):
+        known = times[np.isfinite(times)]
+        self.start = float(known.min()) if len(known) else 0.0
+        length = float(known.max()) - self.start if len(known) else 0.0
+        self.count = int(max(1, min(most, length / shortest if shortest > 0 else most)))
+        self.width = max(length / self.count, 1e-9)
+
+    @property
+    def middles(self) -> np.ndarray:
+        return self.start + (np.arange(self.count) + 0.5) * self.width
+
+    def of(self, times: np.ndarray) -> np.ndarray:
+        """Each time's slice; those outside go to the first or last."""
+        places = (np.nan_to_num(times, nan=self.start) - self.start) / self.width
+        return np.clip(places, 0, self.count - 1).astype(int)
+
+
+def clock(times: np.ndarray, start: float) -> tuple[np.ndarray, str]:
+    """Times since the start in a unit that fits, and its name."""
+    since = np.asarray(times, dtype=float) - start
+    longest = float(np.nanmax(since)) if np.isfinite(since).any() else 0.0
+    for unit, seconds in (("seconds", 1.0), ("minutes", 60.0), ("hours", 3600.0)):
+        if longest < 180 * seconds:
+            return since / seconds, f"{unit} since start"
+    return since / 86400, "days since start"
+
+
+def is_known(*columns: np.ndarray | Sequence[float]) -> bool:
+    """Whether each column holds at least one finite number."""
+    return all(bool(np.isfinite(np.asarray(column, dtype=float)).any()) for column in columns)

@@ -1,0 +1,197 @@
+"""Charts of the network: traffic over time, against step time, and one step under the lens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.finding import Finding
+from dragoman.measure.records import PHASES, Records, Table
+from dragoman.report.charts import thin
+from dragoman.report.charts.figure import Chart, Key, Missing, axis, bars_layout, dots, line, numbers
+from dragoman.report.charts.speed import PHASE_NAMES, host_name, over_time
+
+_FAR_ABOVE = 8  # a link this many times the traffic would press the traffic flat
+_STEPS_PER_POINT = 3  # of the scatter: fewer, and a step's burst falls into its neighbour's point
+_LENS_SAMPLES = 60
+
+
+def with_and_without(records: Records, finding: Finding) -> Chart | Missing:
+    title = "The same step with and without the exchange"
+    probes = [probe.numbers for probe in records.probes_of("exchange")]
+    names = {"step_seconds": "as trained", "step_seconds_without_exchange": "without exchange"}
+    columns = [[probe[name] for probe in probes if np.isfinite(probe.get(name, np.nan))] for name in names]
+    if not all(columns):
+        return Missing(title, "no step was probed without the exchange")
+    medians = [float(np.median(column)) for column in columns]
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": list(names.values())[::-1],
+        "x": numbers(medians[::-1]),
+        "text": [words.seconds(value) for value in medians[::-1]],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "marker": {"color": ["--phase-forward", "--phase-exchange"]},
+        "hovertemplate": "%{y}: %{text}<extra></extra>",
+    }
+    note = (
+        f"Median of {len(probes)} probes of computing and exchange, on the slowest rank: "
+        f"{words.seconds(medians[0])} as trained, {words.seconds(medians[1])} without the exchange."
+    )
+    return Chart(title, note, [trace], bars_layout(max(medians)), height=74)
+
+
+def traffic_over_time(records: Records, finding: Finding) -> Chart | Missing:
+    title = "Traffic over time"
+    nics = gradient_rows(records)
+    if not thin.is_known(nics["sent_bytes"], nics["time"]):
+        return Missing(title, "no network interface was watched")
+    keys = np.array([host_name(records, host) for host in nics["host"]])
+    traces, unit = over_time(records, nics, keys, nics["sent_bytes"], "sent")
+    note = "Bytes per second sent by each host over the interface that carries its gradients."
+    capacity = link_bytes(records)
+    if capacity is not None:
+        most = float(np.nanmax(nics["sent_bytes"]))
+        note += f" The link was measured at {words.rate(capacity * 8)}."
+        if 0 < capacity < _FAR_ABOVE * most:
+            ends = [traces[0]["x"][0], traces[0]["x"][-1]]
+            traces.append(line(ends, [capacity] * 2, "link, measured", "--muted", dash="dash"))
+    layout = {"xaxis": axis(unit), "yaxis": axis("bytes per second", rangemode="tozero", tickformat="~s")}
+    return Chart(title, note, traces, layout)
+
+
+def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Missing:
+    title = "Traffic against step time"
+    nics, steps = gradient_rows(records), records.steps
+    if not thin.is_known(nics["sent_bytes"], nics["time"]) or not thin.is_known(
+        steps["ended"], steps["seconds"]
+    ):
+        return Missing(title, "traffic and step times were not both recorded")
+    rates, seconds = _joined(nics, steps)
+    if not len(rates):
+        return Missing(title, "traffic and step times do not overlap")
+    each = finding.numbers.get("bytes_per_step_per_host") or float(np.median(rates * seconds))
+    traces = [dots(rates, seconds, "some steps together", "--series-1", size=6, opacity=0.55)]
+    if each > 0 and rates.max() > 0:
+        some = np.linspace(max(rates.min(), rates.max() / 50), rates.max(), 60)
+        traces.append(line(some, each / some, f"{words.size(each)} per step", "--muted", dash="dash"))
+    layout = {
+        "xaxis": axis("bytes per second sent by a host", tickformat="~s"),
+        "yaxis": axis("seconds per step", range=[0, float(seconds.max()) * 1.1]),
+        "hovermode": "closest",
+    }
+    note = (
+        "A point is some neighbouring steps. On the dashed line each step sends the same bytes: "
+        "slower steps then mean a slower link, not more traffic."
+    )
+    return Chart(title, note, traces, layout)
+
+
+def _joined(nics: Table, steps: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Mean rate of a host and mean step seconds, over slices of time that hold both."""
+    span = float(np.nanmax(nics["span"])) if thin.is_known(nics["span"]) else 1.0
+    bins = thin.TimeBins(nics["time"], max(span, _STEPS_PER_POINT * float(np.nanmedian(steps["seconds"]))))
+    inside = (steps["ended"] >= bins.start) & (steps["ended"] <= bins.start + bins.width * bins.count)
+    places = bins.of(steps["ended"][inside])
+    seconds = thin.binned(places, steps["seconds"][inside], bins.count)
+    rates = thin.binned(bins.of(nics["time"]), nics["sent_bytes"], bins.count, nics["span"])
+    both = np.isfinite(seconds) & np.isfinite(rates)
+    # A slice with an evaluation in it holds fewer steps than its length: its rate says nothing of a step.
+    stepping = np.bincount(places, steps["seconds"][inside], bins.count) > 0.8 * bins.width
+    kept = both & stepping if (both & stepping).any() else both
+    return rates[kept], seconds[kept]
+
+
+def under_the_lens(records: Records, finding: Finding) -> Chart | Missing:
+    title = "One step under the lens"
+    rows = _lens_rows(records.lens)
+    if rows is None:
+        return Missing(title, "no seconds were recorded at high rate")
+    times, rates, phases = rows
+    since = (times - times[0]) * 1e3
+    traces = [line(since, rates, "sent", "--text", width=1.6, hovertemplate="%{y:.3~s}B/s")]
+    traces[0]["line"]["shape"] = "hv"  # a rate holds until the next sample
+    shapes, seen = [], []
+    for first, last, phase in _spans(phases):
+        if phase in range(len(PHASES)):
+            end = since[min(last + 1, len(since) - 1)]
+            shapes.append(_shade(since[first], end, f"--phase-{PHASES[phase]}"))
+            seen.append(PHASES[phase])
+    keys = [Key(PHASE_NAMES[phase], f"--phase-{phase}", "shade") for phase in PHASES if phase in seen]
+    layout = {
+        "xaxis": axis("milliseconds"),
+        "yaxis": axis("bytes per second", rangemode="tozero", tickformat="~s"),
+        "shapes": shapes,
+    }
+    note = "Bytes per second sent by one host, sampled many times a second; the shade is the phase that ran."
+    return Chart(title, note, traces, layout, keys=keys)
+
+
+def _lens_rows(lens: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Times, rates and phases of one whole step and what stands around it, from the middle of the run."""
+    known = np.isfinite(lens["time"]) & np.isfinite(lens["sent_bytes"])
+    if known.sum() < 3:
+        return None
+    host = np.unique(lens["host"][known])[0]
+    mine = np.flatnonzero(known & (lens["host"] == host))
+    mine = mine[np.argsort(lens["time"][mine], kind="stable")]
+    gaps = np.diff(lens["time"][mine])
+    usual = float(np.median(gaps))
+    bursts = np.split(mine, np.flatnonzero(gaps > 5 * usual) + 1)
+    burst = max(bursts, key=len)
+    if len(burst) < 3:
+        return None
+    chosen = _around_one_step(lens["step"][burst])
+    rows = burst[chosen]
+    times = lens["time"][rows]
+    spans = np.maximum(np.diff(times), 1e-6)
+    rates = np.maximum(np.diff(lens["sent_bytes"][rows]), 0) / spans
+    return times[:-1], rates, np.nan_to_num(lens["phase"][rows][:-1], nan=-1).astype(int)
+
+
+def _around_one_step(steps: np.ndarray) -> slice:
+    """The middle step with a margin; short steps in company, so that there is something to see."""
+    middle = steps[len(steps) // 2]
+    inside = np.flatnonzero(steps == middle)
+    if not len(inside):
+        return slice(0, min(len(steps), _LENS_SAMPLES))
+    margin = max(2, len(inside) // 8, (_LENS_SAMPLES - len(inside)) // 2)
+    return slice(max(0, inside[0] - margin), min(len(steps), inside[-1] + margin + 1))
+
+
+def _spans(phases: np.ndarray) -> list[tuple[int, int, int]]:
+    """First and last place and value of each run of equal phases."""
+    starts = [0, *(np.flatnonzero(np.diff(phases)) + 1).tolist()]
+    ends = [*(start - 1 for start in starts[1:]), len(phases) - 1]
+    return [(first, last, int(phases[first])) for first, last in zip(starts, ends, strict=True)]
+
+
+def _shade(start: float, end: float, color: str) -> dict[str, object]:
+    x0, x1 = numbers([start, end])
+    box = {"type": "rect", "xref": "x", "yref": "paper", "x0": x0, "x1": x1, "y0": 0, "y1": 1}
+    return {**box, "fillcolor": color, "opacity": 0.3, "line": {"width": 0}, "layer": "below"}
+
+
+def gradient_rows(records: Records) -> Table:
+    """Rows of the interface that carries each host's gradients; where that is not known, of its busiest."""
+    nics, known = records.nics, records.facts.gradient_interfaces
+    keep = np.zeros(len(nics["host"]), dtype=bool)
+    for host in np.unique(nics["host"][np.isfinite(nics["host"])]).astype(int):
+        mine = nics["host"] == host
+        name = known[host] if host < len(known) else ""
+        keep |= mine & (nics["interface"] == (name or _busiest(nics, mine)))
+    return {column: values[keep] for column, values in nics.items()}
+
+
+def _busiest(nics: Table, mine: np.ndarray) -> str:
+    names = np.unique(nics["interface"][mine])
+    totals = [np.nansum(nics["sent_bytes"][mine & (nics["interface"] == name)]) for name in names]
+    return str(names[int(np.argmax(totals))])
+
+
+def link_bytes(records: Records) -> float | None:
+    """Bytes per second that the link carried when it was measured."""
+    rates = [probe.numbers.get("bits_per_second", np.nan) for probe in records.probes_of("link")]
+    known = [rate for rate in rates if np.isfinite(rate)]
+    return float(np.median(known)) / 8 if known else None

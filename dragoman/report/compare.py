@@ -1,0 +1,175 @@
+"""Two runs side by side: what differs, which was faster and by which phase, which is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from dragoman.explain.outside import event_seconds
+from dragoman.explain.parts import StepParts, mean, settled, step_parts
+from dragoman.measure.records import Records
+from dragoman.report.compare_quality import Score, scores
+from dragoman.report.compare_why import why
+
+Side = Literal["a", "b"]
+SAME_TOKENS = 0.02  # steps whose tokens differ by less are compared as they are
+SAME_SPEED = 0.02
+PER_TOKENS = 1000
+
+
+class Difference(BaseModel):
+    """A fact or setting that is not the same; None where a run has none."""
+
+    name: str
+    a: Any = None
+    b: Any = None
+
+
+class PhaseSpeed(BaseModel):
+    """Mean seconds, over ranks and steps. None where a run did not record the phase."""
+
+    phase: str
+    a_seconds: float | None = None
+    b_seconds: float | None = None
+    difference_share: float | None = None  # of what the slower run takes longer; below 0: it was faster here
+
+
+class Speed(BaseModel):
+    per: str = "step"  # or "1,000 target tokens", where the runs' steps are not of one size
+    a_step_seconds: float | None = None
+    b_step_seconds: float | None = None
+    a_tokens_per_second: float | None = None
+    b_tokens_per_second: float | None = None
+    slower: Side | None = None  # None: about the same, or not known
+    times_slower: float | None = None
+    phases: list[PhaseSpeed] = []
+
+
+class Comparison(BaseModel):
+    schema_version: int = 1
+    a: str  # names
+    b: str
+    machines: list[Difference]  # ranks, hosts, device, data
+    settings: list[Difference]
+    speed: Speed
+    outside_steps: list[PhaseSpeed]  # seconds of the whole run in evaluation, checkpoints and start-up
+    quality: list[Score]
+    why: list[str]  # the slower run, in words
+
+
+def compare(a: Records, b: Records) -> Comparison:
+    names = _names(a, b)
+    speed = _speed(a, b)
+    outside = [_outside(kind, a, b) for kind in ("startup", "evaluation", "checkpoint")]
+    return Comparison(
+        a=names[0],
+        b=names[1],
+        machines=differences(_machine(a), _machine(b)),
+        settings=differences(a.facts.settings, b.facts.settings),
+        speed=speed,
+        outside_steps=[row for row in outside if row.a_seconds or row.b_seconds],
+        quality=scores(a, b),
+        why=why(speed, names, a, b),
+    )
+
+
+def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
+    keys = [*a, *(key for key in b if key not in a)]
+    return [Difference(name=key, a=a.get(key), b=b.get(key)) for key in keys if a.get(key) != b.get(key)]
+
+
+def _names(a: Records, b: Records) -> tuple[str, str]:
+    first, second = a.facts.name or "the first run", b.facts.name or "the second run"
+    return (f"{first} (first)", f"{second} (second)") if first == second else (first, second)
+
+
+def _machine(records: Records) -> dict[str, Any]:
+    facts, card = records.facts, records.facts.data_card
+    attempts = [attempt.ranks for attempt in records.attempts]
+    return {
+        "source": facts.source,
+        "ranks": facts.ranks,
+        "ranks of attempts": attempts if len(set(attempts)) > 1 else None,
+        "hosts": facts.hosts or None,
+        "ranks per host": [facts.rank_hosts.count(host) for host in range(len(facts.hosts))] or None,
+        "device": facts.device,
+        "parameters": facts.parameters,
+        "exchange": facts.exchange,
+        "gradient_bytes": facts.gradient_bytes,
+        "steps": len(records.steps["step"]),
+        "data fingerprint": card.get("fingerprint"),
+        "vocabulary": card.get("vocabulary_sha256"),
+    }
+
+
+def _speed(a: Records, b: Records) -> Speed:
+    parts, tokens = (step_parts(a), step_parts(b)), (_tokens(a), _tokens(b))
+    rates = [t / p.seconds if p and t else None for p, t in zip(parts, tokens, strict=True)]
+    speed = Speed(
+        a_step_seconds=parts[0].seconds if parts[0] else None,
+        b_step_seconds=parts[1].seconds if parts[1] else None,
+        a_tokens_per_second=rates[0],
+        b_tokens_per_second=rates[1],
+    )
+    if not parts[0] or not parts[1]:
+        return speed
+    scales = (1.0, 1.0)
+    if tokens[0] and tokens[1] and abs(tokens[0] / tokens[1] - 1) > SAME_TOKENS:
+        speed.per = f"{PER_TOKENS:,} target tokens"
+        scales = (PER_TOKENS / tokens[0], PER_TOKENS / tokens[1])
+    times = parts[0].seconds * scales[0], parts[1].seconds * scales[1]
+    slower: Side = "a" if times[0] > times[1] else "b"
+    if max(times) > (1 + SAME_SPEED) * min(times):
+        speed.slower, speed.times_slower = slower, max(times) / min(times)
+    speed.phases = _phases(_seconds(parts[0], scales[0]), _seconds(parts[1], scales[1]), slower)
+    return speed
+
+
+def _tokens(records: Records) -> float | None:
+    """Target tokens of a step."""
+    return mean(records.steps["target_tokens"][settled(records)]) or None
+
+
+def _seconds(parts: StepParts, scale: float) -> dict[str, float | None]:
+    """By phase, adding up to the step; the exchange by cause, where the ranks' waiting tells it."""
+    phases = {"data": parts.data, "forward": parts.forward, "backward": parts.backward}
+    if parts.link is None or parts.straggler is None:
+        phases["exchange"] = parts.exchange
+    else:
+        phases |= {"exchange over the link": parts.link, "waiting for a slower rank": parts.straggler}
+    phases["optimizer"] = parts.optimizer
+    known = [seconds for seconds in phases.values() if seconds is not None]
+    if known:
+        phases["other"] = parts.seconds - sum(known)
+    phases["whole step"] = parts.seconds
+    return {name: None if seconds is None else seconds * scale for name, seconds in phases.items()}
+
+
+def _phases(a: dict[str, float | None], b: dict[str, float | None], slower: Side) -> list[PhaseSpeed]:
+    if ("exchange" in a) != ("exchange" in b):  # told by cause in one run only
+        a, b = _joined(a), _joined(b)
+    lost = abs((a["whole step"] or 0.0) - (b["whole step"] or 0.0))
+    rows = []
+    for phase in [*(name for name in a if name != "whole step"), "whole step"]:
+        mine, other = a.get(phase), b.get(phase)
+        row = PhaseSpeed(phase=phase, a_seconds=mine, b_seconds=other)
+        if mine is not None and other is not None and lost > 0:
+            share = (mine - other if slower == "a" else other - mine) / lost
+            row.difference_share = round(share, 4) + 0.0  # no -0.0
+        if mine is not None or other is not None:
+            rows.append(row)
+    return rows
+
+
+def _joined(phases: dict[str, float | None]) -> dict[str, float | None]:
+    """The exchange as one phase again."""
+    causes = {"exchange over the link", "waiting for a slower rank"} & set(phases)
+    known = [seconds for name in causes if (seconds := phases[name]) is not None]
+    rest = {name: seconds for name, seconds in phases.items() if name not in causes}
+    return {"exchange": sum(known), **rest} if causes else rest
+
+
+def _outside(kind: str, a: Records, b: Records) -> PhaseSpeed:
+    return PhaseSpeed(phase=kind, a_seconds=event_seconds(a, kind), b_seconds=event_seconds(b, kind))

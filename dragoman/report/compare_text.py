@@ -1,0 +1,125 @@
+"""A comparison for people: the same sections on a terminal and as markdown."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.explain import words
+from dragoman.report import units
+from dragoman.report.compare import Comparison, Difference, PhaseSpeed
+from dragoman.report.compare_quality import Score
+from dragoman.report.markdown import escape, table
+
+_METRICS = {"bleu": "BLEU", "chrf": "chrF", "eval_loss": "held-out loss"}
+
+
+class Section(NamedTuple):
+    title: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    notes: list[str]
+
+
+def markdown(comparison: Comparison) -> str:
+    lines = [f"# {escape(comparison.a)} and {escape(comparison.b)}", ""]
+    for sentence in comparison.why:
+        lines += [escape(sentence), ""]
+    for section in _sections(comparison):
+        lines += [f"## {section.title}", ""]
+        if section.rows:
+            lines += [*table([escape(name) for name in section.header], section.rows), ""]
+        lines += [line for note in section.notes for line in (escape(note), "")]
+    return "\n".join(lines)
+
+
+def show(comparison: Comparison, console: Console | None = None) -> None:
+    """Prints the comparison."""
+    console = console or Console(highlight=False)
+    for number, sentence in enumerate(comparison.why):
+        console.print(Text(sentence, style="bold" if number == 0 else ""))
+    for section in _sections(comparison):
+        console.print()
+        console.print(Text(section.title, style="bold"))
+        if section.rows:
+            grid = Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
+            for name in section.header:
+                grid.add_column(Text(name), overflow="fold")
+            for row in section.rows:
+                grid.add_row(*map(Text, row))
+            console.print(grid)
+        for note in section.notes:
+            console.print(Text(note))
+
+
+def _sections(comparison: Comparison) -> list[Section]:
+    """Those that have something to say."""
+    pair, speed, quality = (comparison.a, comparison.b), comparison.speed, comparison.quality
+    machines, settings = comparison.machines, comparison.settings
+    rates = [
+        Difference(name="tokens_per_second", a=speed.a_tokens_per_second, b=speed.b_tokens_per_second),
+        Difference(name="step_seconds", a=speed.a_step_seconds, b=speed.b_step_seconds),
+    ]
+    rates = [row for row in rates if row.a is not None or row.b is not None]
+    by_phase = f"Mean seconds per {speed.per}, by phase"
+    untimed = [] if speed.phases else ["Steps were not timed in both runs."]
+    outside = [_phase(row)[:3] for row in comparison.outside_steps]
+    scores = [_score(row, pair) for row in quality]
+    sections = [
+        Section("What differs", ("", *pair), _differences(machines), _or_none(machines, "machines and data")),
+        Section("Settings", ("setting", *pair), _differences(settings), _or_none(settings, "settings")),
+        Section("Speed", ("", *pair), _differences(rates), []),
+        Section(
+            by_phase, ("phase", *pair, "of the difference"), [_phase(row) for row in speed.phases], untimed
+        ),
+        Section("Outside steps, whole run", ("", *pair), outside, []),
+        Section("Quality, best of the run", ("metric", *pair, "better"), scores, _quality_notes(quality)),
+    ]
+    return [section for section in sections if section.rows or section.notes]
+
+
+def _differences(rows: list[Difference]) -> list[tuple[str, ...]]:
+    return [(_name(row.name), _value(row.name, row.a), _value(row.name, row.b)) for row in rows]
+
+
+def _name(name: str) -> str:
+    """A setting keeps the name that a config has for it."""
+    return name if "." in name else units.label(name)
+
+
+def _value(name: str, value: object) -> str:
+    """A setting is written as in a config."""
+    return json.dumps(value) if "." in name and value is not None else units.shown(name, value)
+
+
+def _or_none(rows: list[Difference], what: str) -> list[str]:
+    return [] if rows else [f"No difference in {what} was recorded."]
+
+
+def _phase(row: PhaseSpeed) -> tuple[str, ...]:
+    share = "" if row.difference_share is None else words.share(row.difference_share)
+    return (row.phase, _seconds(row.a_seconds), _seconds(row.b_seconds), share)
+
+
+def _seconds(value: float | None) -> str:
+    return units.NOT_KNOWN if value is None else words.seconds(value)
+
+
+def _score(row: Score, names: tuple[str, str]) -> tuple[str, ...]:
+    digits = 3 if row.metric == "eval_loss" else 2
+    values = [units.NOT_KNOWN if value is None else f"{value:.{digits}f}" for value in (row.a, row.b)]
+    if row.is_comparable:
+        better = "equal" if row.better is None else names[row.better == "b"]
+    else:
+        better = "not compared"
+    return (_METRICS[row.metric], *values, better)
+
+
+def _quality_notes(rows: list[Score]) -> list[str]:
+    if not rows:
+        return ["No scores were recorded."]
+    return [f"{_METRICS[row.metric]}: {row.note}." for row in rows if row.note]

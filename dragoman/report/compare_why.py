@@ -1,0 +1,112 @@
+"""Why the slower run was slower: which phase accounts for how much, and what differs behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.straggler import straggler
+from dragoman.explain.traffic import sent_per_step
+from dragoman.measure.records import Records
+
+if TYPE_CHECKING:
+    from dragoman.report.compare import PhaseSpeed, Speed
+
+WORTH_SAYING = 0.10  # of the difference
+_PHASE_WORDS = {
+    "data": "waiting for data",
+    "forward": "computing forward",
+    "backward": "computing backward",
+    "exchange": "the exchange",
+    "exchange over the link": "the exchange over the link",
+    "waiting for a slower rank": "waiting for a slower rank",
+    "optimizer": "clipping and the optimizer",
+    "other": "time in no phase",
+}
+
+
+def why(speed: Speed, names: tuple[str, str], a: Records, b: Records) -> list[str]:
+    """Sentences, the weightiest first."""
+    if speed.slower is None:
+        return [_no_difference(speed)]
+    slow, fast = (a, b) if speed.slower == "a" else (b, a)
+    slow_name, fast_name = names if speed.slower == "a" else names[::-1]
+    whole = next(row for row in speed.phases if row.phase == "whole step")
+    sentences = [
+        f"{slow_name} was slower: {_against(whole, speed)} per {speed.per}, {speed.times_slower:.2f} x "
+        f"the time of {fast_name}."
+    ]
+    parts = [(row, row.difference_share or 0.0) for row in speed.phases if row is not whole]
+    parts.sort(key=lambda part: -part[1])
+    if not any(row.difference_share for row, _ in parts):
+        sentences.append("The phases of a step were not recorded in both runs, so the cause is not known.")
+    for row, share in parts:
+        if abs(share) < WORTH_SAYING:
+            continue
+        lost = f"{_PHASE_WORDS[row.phase]} accounts for {words.share(share)} of the difference"
+        won = f"in its favour was {_PHASE_WORDS[row.phase]}, {words.share(-share)} of the difference"
+        sentences.append(f"{_capital(lost if share > 0 else won)}: {_against(row, speed)}.")
+        if share > 0 and (behind := _behind(row.phase, slow, fast, slow_name)):
+            sentences.append(behind)
+    return sentences
+
+
+def _no_difference(speed: Speed) -> str:
+    if speed.a_step_seconds is None or speed.b_step_seconds is None:
+        return "Which was slower is not known: steps were not timed in both runs."
+    pair = f"{words.seconds(speed.a_step_seconds)} and {words.seconds(speed.b_step_seconds)} per step"
+    if speed.per != "step":
+        pair += ", and steps of unlike size"
+    return f"Both were about as fast: {pair}."
+
+
+def _against(row: PhaseSpeed, speed: Speed) -> str:
+    """The slower run's seconds first."""
+    pair = [row.a_seconds or 0.0, row.b_seconds or 0.0]
+    slow, fast = pair if speed.slower == "a" else pair[::-1]
+    return f"{words.seconds(slow)} against {words.seconds(fast)}"
+
+
+def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
+    """Measured facts that differ where the time was lost; no guess where none does."""
+    if phase == "waiting for a slower rank":
+        late = straggler(slow)
+        return f"{slow_name} waited for {late}." if late else ""
+    if phase.startswith("exchange"):
+        facts: list[tuple[str, Callable[[Records], float | None], Callable[[float], str]]] = [
+            ("the link was measured at", _link, words.rate),
+            ("each host sent per step", sent_per_step, words.size),
+            ("hosts:", lambda records: len(records.facts.hosts) or None, words.count),
+            ("ranks:", lambda records: records.facts.ranks, words.count),
+        ]
+    elif phase in ("forward", "backward"):
+        facts = [("the devices' measured peak was", _peak, lambda value: f"{value:.3g} FLOP/s")]
+    else:
+        return ""
+    said = []
+    for what, read, write in facts:
+        mine, other = read(slow), read(fast)
+        if mine and other and abs(mine / other - 1) > WORTH_SAYING:
+            said.append(f"{what} {write(mine)} against {write(other)}")
+    return f"{_capital('; '.join(said))}." if said else ""
+
+
+def _link(records: Records) -> float | None:
+    return _median(records, "link", "bits_per_second")
+
+
+def _peak(records: Records) -> float | None:
+    return _median(records, "peak", "flops_per_second")
+
+
+def _median(records: Records, kind: str, name: str) -> float | None:
+    found = [probe.numbers.get(name, np.nan) for probe in records.probes_of(kind)]
+    known = [value for value in found if np.isfinite(value)]
+    return float(np.median(known)) if known else None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,114 @@
+"""report.html: one file that opens anywhere, offline, and runs nothing but its own two scripts.
+
+The page's policy (CSP) allows exactly the scripts whose checksums it names, and no connection at all: even
+a tag smuggled into a name could neither run nor call home. Jinja escapes every text; chart data travel as
+JSON in a block that is not a script.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from dragoman import __version__
+from dragoman.explain.finding import Finding
+from dragoman.measure.records import Records
+from dragoman.report import charts, summary, units
+from dragoman.report.markdown import is_table
+from dragoman.report.provenance import attempt_rows, fact_rows, flat
+
+
+def render(records: Records, findings: Sequence[Finding], provenance: dict[str, Any] | None = None) -> str:
+    """The page as HTML text."""
+    from plotly.offline import get_plotlyjs  # 0.3 s: only for those who want a page
+
+    drawn: dict[str, dict[str, Any]] = {}
+    answers = [_answer(number, records, finding, drawn) for number, finding in enumerate(findings, start=1)]
+    scripts = [_script(get_plotlyjs()), _script(_file("report.js"))]
+    return _template().render(
+        name=records.facts.name or "run",
+        headline=summary.headline(records, findings),
+        answers=answers,
+        recording_cost=summary.recording_cost(records),
+        facts=fact_rows(records),
+        attempts=attempt_rows(records),
+        settings=flat(records.facts.settings),
+        origin=flat(provenance or {}),
+        version=__version__,
+        css=Markup(_file("report.css")),
+        charts=_block({"template": charts.TEMPLATE, "charts": drawn}),
+        scripts=[Markup(script) for script in scripts],
+        policy=_policy(scripts),
+    )
+
+
+def _answer(
+    number: int, records: Records, finding: Finding, drawn: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """What the template needs of one answer; its charts are added to `drawn`."""
+    made: list[dict[str, Any]] = []
+    missing = []
+    for chart in charts.of(records, finding):
+        if isinstance(chart, charts.Missing):
+            missing.append(chart)
+            continue
+        key = f"chart-{finding.id.replace('_', '-')}-{len(made) + 1}"
+        drawn[key] = {"data": chart.traces, "layout": chart.layout}
+        made.append({"key": key, "legend": charts.legend(chart), **vars(chart)})
+    plain = [(name, units.shown(name, v)) for name, v in finding.numbers.items() if not is_table(v)]
+    return {
+        "number": number,
+        "finding": finding,
+        "tone": summary.tone(finding),
+        "verdict": summary.verdict_words(finding),
+        "numbers": [(units.label(name), name, value) for name, value in plain],
+        "tables": [_table(name, v) for name, v in finding.numbers.items() if is_table(v)],
+        "charts": made,
+        "missing": missing,
+    }
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    header = list(rows[0])
+    cells = [[units.shown(key, row.get(key)) for key in header] for row in rows]
+    return {"name": units.label(name), "header": [units.label(key) for key in header], "rows": cells}
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    sums = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{checksum}'" for checksum in sums)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _script(text: str) -> str:
+    """As a browser reads it: line ends are made \\n before the checksum is taken."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("</script", "<\\/script")
+
+
+def _block(value: Any) -> Markup:
+    """JSON that cannot end its own tag."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+@functools.cache
+def _template() -> Any:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_file("report.html"))
+
+
+def _file(name: str) -> str:
+    return resources.files("dragoman.report").joinpath("templates", name).read_text(encoding="utf-8")

@@ -1,0 +1,81 @@
+"""Where a run came from, as rows of a table."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.measure.records import Records
+from dragoman.report import units
+from dragoman.rundir import RunFolder
+
+
+def load(folder: Path) -> dict[str, Any]:
+    """The run folder's provenance.json; empty where there is none that can be read."""
+    try:
+        value = json.loads(RunFolder(folder).provenance.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {"attempts": value}
+
+
+def fact_rows(records: Records) -> list[tuple[str, str]]:
+    facts = records.facts
+    rows = [
+        ("name", facts.name),
+        ("recorded by", facts.source),
+        ("ranks", units.shown("ranks", facts.ranks)),
+        ("hosts", ", ".join(facts.hosts)),
+        ("device", facts.device),
+        ("parameters", units.shown("parameters", facts.parameters)),
+        ("exchange", facts.exchange),
+        ("gradients per rank", units.shown("gradient_bytes", facts.gradient_bytes)),
+        ("gradients leave by", ", ".join(facts.gradient_interfaces)),
+        ("data fingerprint", facts.data_card.get("fingerprint")),
+    ]
+    return [(name, str(value)) for name, value in rows if value and value != units.NOT_KNOWN]
+
+
+def attempt_rows(records: Records) -> list[tuple[str, ...]]:
+    """Number, began, first step, ranks, ended, why."""
+    return [
+        (
+            str(attempt.number),
+            moment(attempt.started),
+            f"{attempt.first_step:,}",
+            str(attempt.ranks),
+            units.NOT_KNOWN if attempt.ended is None else moment(attempt.ended),
+            attempt.reason or "did not end by itself",
+        )
+        for attempt in records.attempts
+    ]
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Nested values under dotted keys, each as text."""
+    return list(_flat(values, prefix))
+
+
+def _flat(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+        elif isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
+            yield from _flat({str(index): inner for index, inner in enumerate(value, start=1)}, f"{name}.")
+        else:
+            yield (
+                name,
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str),
+            )
+
+
+def moment(unix_seconds: float) -> str:
+    """In UTC: ranks and readers may be anywhere."""
+    if not math.isfinite(unix_seconds):
+        return units.NOT_KNOWN
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_seconds))

@@ -1,0 +1,161 @@
+"""What every report says in the same words: the run in one line, verdicts, and what measuring cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.finding import Finding, document
+from dragoman.measure.records import Records
+from dragoman.report import units
+
+# The numbers shown beside an answer without being asked for; the page's tables hold all of them.
+KEY_NUMBERS: dict[str, tuple[str, ...]] = {
+    "duration": (
+        "wall_seconds",
+        "training_seconds",
+        "evaluation_seconds",
+        "checkpoint_seconds",
+        "eta_seconds",
+    ),
+    "convergence": ("best_eval_loss", "best_bleu", "gain_if_doubled_bleu", "gain_if_doubled_loss"),
+    "overfitting": ("eval_loss", "train_sample_loss", "gap", "gap_trend_per_1000_steps"),
+    "device_utilisation": ("compute_share", "flops_share", "utilisation", "power_share"),
+    "network": ("exposed_share", "straggler_share", "step_seconds_without_exchange", "link_bits_per_second"),
+    "learning_rate": ("peak", "peak_step", "warmup_steps", "last"),
+    "training_set": ("lines", "source_bytes", "target_bytes", "dropped_lines"),
+    "checkpoint_files": (),
+    "checkpoint_size": ("total_bytes", "parameters", "bytes_per_parameter"),
+    "step_time": ("mean_seconds", "median_seconds", "p95_seconds", "tokens_per_step", "tokens_per_second"),
+    "step_network": ("correlation", "bytes_per_step_per_host", "burst_share"),
+}
+
+# verdict -> (tone, words). A tone is a colour, and the words say the same without it.
+_VERDICTS: dict[str, tuple[str, str]] = {
+    "converged": ("good", "fully trained"),
+    "improving": ("fair", "still improving"),
+    "diverged": ("bad", "diverged"),
+    "yes": ("bad", "yes"),
+    "no": ("good", "no"),
+    "computing": ("good", "computing"),
+    "waiting_network": ("bad", "waiting for the network"),
+    "waiting_data": ("bad", "waiting for data"),
+    "waiting_straggler": ("bad", "waiting for a slow rank"),
+    "bottleneck": ("bad", "the bottleneck"),
+    "balanced": ("fair", "balanced"),
+    "not_bottleneck": ("good", "not the bottleneck"),
+    "single_machine": ("plain", "single machine"),
+    "stated": ("plain", "stated"),
+    "unknown": ("unknown", "unknown"),
+}
+
+
+def tone(finding: Finding) -> str:
+    """good, fair, bad, plain or unknown."""
+    return _VERDICTS.get(finding.verdict, ("plain", ""))[0]
+
+
+def verdict_words(finding: Finding) -> str:
+    return _VERDICTS.get(finding.verdict, ("", finding.verdict.replace("_", " ")))[1]
+
+
+def key_numbers(finding: Finding) -> list[tuple[str, str]]:
+    """Label and value, for those that are known; an estimate carries its interval."""
+    rows = []
+    for name in KEY_NUMBERS.get(finding.id, ()):
+        number = finding.numbers.get(name)
+        value = units.shown(name, number)
+        if value != units.NOT_KNOWN and not (finding.id == "duration" and number == 0):
+            rows.append((units.label(name), value + _interval(finding.numbers, name)))
+    return rows
+
+
+def _interval(numbers: dict[str, Any], name: str) -> str:
+    ends = [units.shown(name, numbers.get(name + end)) for end in ("_low", "_high")]
+    return "" if units.NOT_KNOWN in ends else f" ({ends[0]} to {ends[1]})"
+
+
+def headline(records: Records, findings: Sequence[Finding]) -> str:
+    """The run in one line: how good, how long, on what, and what held it up."""
+    numbers = {finding.id: finding.numbers for finding in findings}
+    verdicts = {finding.id: finding for finding in findings}
+    parts = []
+    if (bleu := numbers.get("convergence", {}).get("best_bleu")) is not None:
+        parts.append(f"{bleu:.1f} BLEU")
+    steps = numbers.get("duration", {}).get("steps") or len(records.steps["step"])
+    parts.append(f"{steps:,} steps")
+    if (wall := numbers.get("duration", {}).get("wall_seconds")) is not None:
+        parts.append(words.seconds(wall))
+    parts.append(machines(records))
+    for id in ("convergence", "device_utilisation"):
+        if id in verdicts and verdicts[id].verdict != "unknown":
+            parts.append(verdict_words(verdicts[id]))
+    return " · ".join(part for part in parts if part)
+
+
+def machines(records: Records) -> str:
+    facts = records.facts
+    ranks = "" if facts.ranks is None else f"{facts.ranks} rank{'s' * (facts.ranks != 1)}"
+    hosts = f"{len(facts.hosts)} host{'s' * (len(facts.hosts) != 1)}" if facts.hosts else ""
+    return f"{ranks} on {hosts}" if ranks and hosts else ranks or hosts
+
+
+def training_seconds(records: Records) -> float | None:
+    """Time within steps, None if no step was timed."""
+    seconds = records.steps["seconds"]
+    total = float(np.nansum(seconds)) if len(seconds) else 0.0
+    return total if total > 0 else None
+
+
+def recording_cost(records: Records) -> str:
+    """What measuring cost: in every report, so that nobody has to take our word for it."""
+    spent, training = records.facts.recording_seconds, training_seconds(records)
+    if spent is None or not math.isfinite(spent):
+        text = "What measuring cost was not recorded."
+    elif training is None:
+        text = (
+            f"Measuring cost {words.seconds(spent)}; the training time to hold it against was not recorded."
+        )
+    else:
+        text = (
+            f"Measuring cost {words.seconds(spent)} of {words.seconds(training)} of training "
+            f"({words.share(spent / training)}), on the slowest rank."
+        )
+    probes = sum(probe.seconds for probe in records.probes)
+    if probes:
+        text += f" Probes (steps without exchange, link, device peak) took {words.seconds(probes)}."
+    return text
+
+
+def run_facts(records: Records, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The run as findings.json names it."""
+    facts = records.facts
+    named = facts.model_dump(
+        include={"name", "source", "ranks", "hosts", "device", "parameters", "recording_seconds"}
+    )
+    return {
+        **named,
+        "summary": headline(records, findings),
+        "training_seconds": training_seconds(records),
+        "attempts": len(records.attempts),
+    }
+
+
+def findings_document(records: Records, findings: Sequence[Finding]) -> dict[str, Any]:
+    """What findings.json and `report --json` hold; JSON has no NaN, so what is not finite is null."""
+    result: dict[str, Any] = _finite(document(run_facts(records, findings), list(findings)))
+    return result
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _finite(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

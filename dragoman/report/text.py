@@ -1,0 +1,66 @@
+"""The eleven answers on a terminal. Colours only where a person looks; everything is said in words too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from dragoman.explain.finding import Finding
+from dragoman.measure.records import Records
+from dragoman.report import summary
+
+_STYLES = {"good": "green", "fair": "yellow", "bad": "red", "plain": "cyan", "unknown": "dim"}
+_INDENT = 4
+_WIDEST = 100  # columns: longer lines are hard to read
+
+
+def show(records: Records, findings: Sequence[Finding], console: Console | None = None) -> None:
+    """Prints the report."""
+    console = console or Console(highlight=False)
+    _print(console, Text(records.facts.name or "run", style="bold"))
+    _print(console, Text(summary.headline(records, findings)))
+    for number, finding in enumerate(findings, start=1):
+        console.print()
+        _print(console, _title(number, finding))
+        for part in _body(finding, min(console.width, _WIDEST) - _INDENT):
+            _print(console, part, _INDENT)
+    console.print()
+    _print(console, Text(summary.recording_cost(records), style="dim"))
+
+
+def _print(console: Console, text: Text, indent: int = 0) -> None:
+    """Wrapped by hand: rich would fill lines with spaces up to the margin."""
+    for line in text.wrap(console, min(console.width, _WIDEST) - indent):
+        line.rstrip()
+        console.print(Text(" " * indent) + line, soft_wrap=True)
+
+
+def _title(number: int, finding: Finding) -> Text:
+    style = _STYLES[summary.tone(finding)]
+    title = Text.assemble((f"{number:>2}. ", "dim"), (finding.question, "bold"))
+    if finding.verdict != "stated":
+        title.append_text(Text.assemble("  ", (f"[{summary.verdict_words(finding)}]", f"bold {style}")))
+    if finding.confidence == "estimated":
+        title.append(" estimated", style="dim")
+    return title
+
+
+def _body(finding: Finding, width: int) -> list[Text]:
+    parts = [Text(finding.answer)]
+    parts += [Text(line, style="dim") for line in _number_lines(finding, width)]
+    parts += [Text.assemble(("Try: ", "bold"), advice) for advice in finding.advice]
+    return parts
+
+
+def _number_lines(finding: Finding, width: int) -> list[str]:
+    """Label and value stay together on a line."""
+    lines: list[str] = []
+    for label, value in summary.key_numbers(finding):
+        item = f"{label} {value}"
+        if lines and len(lines[-1]) + len(item) + 3 <= width:
+            lines[-1] += f" · {item}"
+        else:
+            lines.append(item)
+    return lines

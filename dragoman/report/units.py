@@ -1,0 +1,89 @@
+"""Numbers of a finding for people. A number's unit is in its name, so the name decides how it is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.explain import words
+
+NOT_KNOWN = "–"
+
+
+def _share(value: float) -> str:
+    return words.share(0.0 if abs(value) < 1e-6 else value)
+
+
+_BY_ENDING: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("bits_per_second", words.rate),
+    ("bytes_per_second", lambda value: f"{words.size(value)}/s"),
+    ("tokens_per_second", lambda value: f"{round(value):,}"),
+    ("seconds", words.seconds),
+    ("share", _share),
+    ("utilisation", _share),
+    ("watts", lambda value: f"{value:.3g} W"),
+    ("bytes_per_parameter", lambda value: f"{value:.3g} bytes"),
+    ("bytes_per_step_per_host", words.size),
+    ("bytes_per_step", words.size),
+    ("bytes", words.size),
+)
+_LISTED = 16  # a longer list is a curve, not a number to read
+_BOUNDS = ("_low", "_high", "_least", "_most", "_mean", "_median")
+_UNITS = ("_bits_per_second", "_bytes_per_second", "_flops_per_second", "_seconds", "_bytes", "_watts")
+
+
+def shown(name: str, value: Any) -> str:
+    """A number of a finding, written with the unit that its name holds."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NOT_KNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        return _writer(name)(value)
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{label(key)} {shown(_unit_of(str(key), name), inner)}" for key, inner in value.items()
+        )
+    if isinstance(value, (list, tuple)):
+        if len(value) > _LISTED or any(isinstance(inner, (list, tuple, dict)) for inner in value):
+            return f"{len(value)} values, in findings.json"
+        return ", ".join(shown(name, inner) for inner in value)
+    return str(value)
+
+
+def label(name: Any) -> str:
+    """`step_seconds_without_exchange` -> "step without exchange": the unit stands with the number."""
+    text, bound = str(name), ""
+    for ending in _BOUNDS:
+        if text.endswith(ending):
+            text, bound = text.removesuffix(ending), ending
+    unit = next((unit for unit in _UNITS if text.endswith(unit)), "") if _writer(text) is not plain else ""
+    text = text.removesuffix(unit).replace("_seconds_", "_") + bound
+    return text.replace("_", " ").replace("bleu", "BLEU").replace("chrf", "chrF")
+
+
+def plain(value: float) -> str:
+    """Four digits that mean something; whole numbers whole."""
+    if 1e4 <= abs(value) < 1e15 or float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def _unit_of(key: str, parent: str) -> str:
+    """Of phase_seconds' "forward": a key without a unit has its parent's."""
+    return parent if _writer(key) is plain else key
+
+
+def _writer(name: str) -> Callable[[float], str]:
+    name = name.lower()
+    if name.startswith("correlation"):  # correlation_with_bytes is no bytes
+        return plain
+    for bound in _BOUNDS:
+        name = name.removesuffix(bound)
+    for ending, writer in _BY_ENDING:
+        if name.endswith(ending):
+            return writer
+    if "_seconds_" in name and "per" not in name:  # step_seconds_without_exchange
+        return words.seconds
+    return plain

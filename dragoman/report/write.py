@@ -1,0 +1,35 @@
+"""Writes a run's report: findings.json, report.html and report.md, each whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman import atomic
+from dragoman.explain.finding import Finding
+from dragoman.measure.records import Records
+from dragoman.report import markdown, page, provenance, summary
+
+FINDINGS_FILE = "findings.json"
+PAGE_FILE = "report.html"
+MARKDOWN_FILE = "report.md"
+
+
+def write(records: Records, findings: Sequence[Finding], folder: Path) -> None:
+    """Into the run folder, beside its records; what an older report left is replaced."""
+    origin = provenance.load(folder)
+    texts = {
+        FINDINGS_FILE: json_text(records, findings),
+        PAGE_FILE: page.render(records, findings, origin),
+        MARKDOWN_FILE: markdown.render(records, findings, origin),
+    }
+    for name, text in texts.items():
+        # A log may hold bytes that were no UTF-8 and came through as lone surrogates.
+        atomic.write(folder / name, text.encode("utf-8", errors="replace"))
+
+
+def json_text(records: Records, findings: Sequence[Finding]) -> str:
+    """What findings.json holds and `report --json` prints."""
+    document = summary.findings_document(records, findings)
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

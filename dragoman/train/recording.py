@@ -1,0 +1,83 @@
+"""Sets up a run's records: who is where, what the devices and the link can do, and the recorder itself."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+import torch
+
+from dragoman import config
+from dragoman.data.store import DataSet
+from dragoman.measure import probes
+from dragoman.measure.meters import HostMeter
+from dragoman.measure.phases import Phases
+from dragoman.measure.recorder import Recorder
+from dragoman.measure.records import Attempt
+from dragoman.measure.writer import Writer
+from dragoman.plan import flops
+from dragoman.sync import topology as topologies
+from dragoman.sync.topology import Topology
+from dragoman.sync.world import World
+from dragoman.train.state import State
+
+
+def recorder(
+    name: str, state: State, data: DataSet, world: World, phases: Phases, writer: Writer
+) -> Recorder:
+    """A recorder for this attempt, with what can be measured before the first step. Collective."""
+    topology = topologies.find(world)
+    is_leader = world.rank in topology.leaders
+    meter = HostMeter(topology.interfaces[topology.rank_hosts[world.rank]], phases) if is_leader else None
+    attempt = Attempt(
+        number=writer.attempts,
+        started=psutil.Process().create_time(),
+        first_step=state.step + 1,
+        ranks=world.size,
+    )
+    made = Recorder(world, topology, attempt, writer, meter)
+    made.facts(**_facts(name, state, data, world, topology))
+    _probe(made, state, world, topology)
+    return made
+
+
+def _facts(name: str, state: State, data: DataSet, world: World, topology: Topology) -> dict[str, object]:
+    parameters = sum(parameter.numel() for parameter in state.model.parameters())
+    on_gpu = world.device.type == "cuda"
+    return {
+        "name": name,
+        "ranks": world.size,
+        "hosts": topology.hosts,
+        "rank_hosts": topology.rank_hosts,
+        "device": torch.cuda.get_device_name(world.device) if on_gpu else "cpu",
+        "parameters": parameters,
+        "gradient_bytes": 4 * parameters,  # DDP exchanges single precision
+        "gradient_interfaces": topology.interfaces,
+        "flops_per_step": _flops_per_step(state, data),
+        "settings": dict(config.flat(state.config)),
+        "data_card": data.card.model_dump(mode="json"),
+    }
+
+
+def _flops_per_step(state: State, data: DataSet) -> float:
+    """Of a step of the size that the config asks for, with this corpus's mean lengths."""
+    train = data.card.parts["train"]
+    size = state.config.data
+    pairs = (
+        size.step
+        if size.unit == "pairs"
+        else size.step * 2 * train.pairs / (train.source.tokens + train.target.tokens)
+    )
+    source, target = (side.tokens / train.pairs * pairs for side in (train.source, train.target))
+    return flops.step(state.config.model, len(data.tokenizer), source, target, pairs)
+
+
+def _probe(made: Recorder, state: State, world: World, topology: Topology) -> None:
+    began = time.monotonic()
+    peak = probes.peak_flops_per_second(world)
+    made.probe("peak", state.step, time.monotonic() - began, flops_per_second=peak)
+    if len(topology.hosts) > 1:
+        began = time.monotonic()
+        bits, round_trip = probes.link(world, topology)
+        cost = time.monotonic() - began
+        made.probe("link", state.step, cost, bits_per_second=bits, round_trip_seconds=round_trip)

@@ -1,0 +1,48 @@
+"""explain/checkpoint.py: files with their purpose, and the arithmetic of their size."""
+
+import pytest
+
+from dragoman.explain.checkpoint import explain_files, explain_size
+from dragoman.measure.records import Records, RunFacts
+from tests.explain import build
+
+
+def test_files_have_name_bytes_and_purpose() -> None:
+    finding = explain_files(build.records())
+    assert [file["name"] for file in finding.numbers["files"]][0] == "optimizer.safetensors"
+    assert all(set(file) == {"name", "bytes", "purpose"} for file in finding.numbers["files"])
+    assert "model.safetensors (244 MB: weights)" in finding.answer
+
+
+def test_size_agrees_with_the_arithmetic() -> None:
+    finding = explain_size(build.records())
+    assert finding.numbers["total_bytes"] == 12 * build.PARAMETERS + 31_000
+    assert finding.numbers["parameters"] == build.PARAMETERS
+    assert finding.numbers["bytes_per_parameter"] == pytest.approx(12, abs=0.01)
+    assert "The arithmetic agrees" in finding.answer
+
+
+@pytest.mark.parametrize(("each", "words"), [(4, "weights alone"), (14, "fp16 copy"), (20, "something else")])
+def test_other_sizes_tell_what_is_in_them(each: int, words: str) -> None:
+    files = [{"name": "model.ckpt", "bytes": each * 100_000_000, "purpose": ""}]
+    finding = explain_size(Records(RunFacts(parameters=100_000_000, checkpoint_files=files)))
+    assert words in finding.answer
+
+
+def test_small_files_count_beside_a_small_model() -> None:
+    files = [{"name": "model.safetensors", "bytes": 12 * 23_168}, {"name": "config.toml", "bytes": 17_000}]
+    finding = explain_size(Records(RunFacts(parameters=23_168, checkpoint_files=files)))
+    assert "The arithmetic agrees" in finding.answer
+
+
+def test_without_parameters_there_is_still_a_size() -> None:
+    files = [{"name": "model.ckpt", "bytes": 500}]
+    finding = explain_size(Records(RunFacts(checkpoint_files=files)))
+    assert finding.numbers == {"total_bytes": 500}
+
+
+def test_no_checkpoint_is_unknown_with_the_arithmetic() -> None:
+    finding = explain_size(Records(RunFacts(parameters=60_880_896)))
+    assert finding.verdict == "unknown"
+    assert "731 MB" in finding.answer
+    assert explain_files(build.NOTHING).verdict == "unknown"

@@ -1,0 +1,118 @@
+"""explain/device.py: computing told from waiting, and each wait from the others."""
+
+import numpy as np
+import pytest
+
+from dragoman.explain.device import explain
+from dragoman.measure.records import Records, RunFacts
+from tests.explain import build
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "computing"),
+        ({"exchange": 0.15}, "computing"),
+        ({"exchange": 0.5}, "waiting_network"),
+        ({"exchange": 3.0}, "waiting_network"),
+        ({"data": 0.5}, "waiting_data"),
+        ({"slow_rank": 3, "slow_by": 2.0}, "waiting_straggler"),
+        ({"slow_rank": 1, "slow_by": 2.0, "ranks": 2}, "waiting_straggler"),
+        ({"slow_rank": 0, "slow_data": 1.0}, "waiting_straggler"),
+        ({"evaluate_every": 2}, "computing"),
+        ({"hosts": 1, "ranks": 1, "exchange": 0.0}, "computing"),
+    ],
+)
+def test_verdict_names_the_dearest_wait(changes: dict[str, float], verdict: str) -> None:
+    finding = explain(build.records(**changes))
+    assert finding.verdict == verdict
+    assert finding.confidence == "measured"
+
+
+def test_shares_are_those_of_the_phases() -> None:
+    numbers = explain(build.records(exchange=0.5, data=0.1)).numbers
+    step = 0.1 + 0.9 + 0.5 + 0.05
+    assert numbers["compute_share"] == pytest.approx(0.95 / step, abs=0.02)
+    assert numbers["data_share"] == pytest.approx(0.1 / step, abs=0.01)
+    assert numbers["network_share"] == pytest.approx(0.5 / step, abs=0.02)
+
+
+def test_flops_share_is_of_the_measured_peak() -> None:
+    numbers = explain(build.records(peak_flops_per_second=5e12)).numbers
+    assert numbers["flops_share"] == pytest.approx(2e12 / 0.988 / 5e12, rel=0.02)
+    assert "flops_share" not in explain(build.records(changes={"flops_per_step": None})).numbers
+
+
+def test_straggler_is_named_with_its_host() -> None:
+    finding = explain(build.records(slow_rank=2, slow_by=1.8))
+    assert "rank 2 on host1, which computes 1.8" in finding.answer
+    assert any("rank 2 (host1)" in text and "1.7 x" in text for text in finding.advice)
+
+
+def test_straggler_that_waits_for_its_data_is_called_that() -> None:
+    assert (
+        "rank 1 on host0, which waits for its data"
+        in explain(build.records(slow_rank=1, slow_data=1.0)).answer
+    )
+
+
+def test_straggler_is_found_without_windows() -> None:
+    records = build.records(slow_rank=2, slow_by=1.8)
+    records.windows = Records(RunFacts()).windows
+    assert "rank 2 on host1" in explain(records).answer
+
+
+def test_ranks_that_are_slow_in_turns_have_no_straggler() -> None:
+    finding = explain(build.records(jitter=0.9))
+    assert finding.verdict == "waiting_straggler"
+    assert "it changes" in finding.answer
+
+
+def test_time_outside_steps_is_said() -> None:
+    finding = explain(build.records(evaluate_every=5))
+    assert finding.numbers["evaluation_share"] == pytest.approx(2 / (2 + 5 * 0.988), abs=0.02)
+    assert "evaluation took 29%" in finding.answer
+    assert any("evaluate half as often (now every 5 steps)" in text for text in finding.advice)
+    slow_disk = explain(build.records(checkpoint_every=10, checkpoint_seconds=5.0))
+    assert any("checkpoints half as often" in text for text in slow_disk.advice)
+
+
+def test_one_machine_is_not_sent_to_the_network() -> None:
+    advice = explain(build.records(hosts=1, exchange=0.5)).advice
+    assert any("fewer ranks" in text for text in advice)
+    assert not any("network" in text for text in advice)
+
+
+def test_busy_at_42_watts_is_not_computing() -> None:
+    finding = explain(build.records(exchange=2.9, gpu_watts=42.0))
+    assert finding.verdict == "waiting_network"
+    assert finding.numbers["utilisation"] == 1.0
+    assert finding.numbers["power_share"] == pytest.approx(0.168)
+    assert "100% utilisation at only 42 W of 250 W: busy, but not computing" in finding.answer
+
+
+def test_busy_in_a_long_exchange_is_not_computing_whatever_the_power() -> None:
+    assert "busy is not computing" in explain(build.records(exchange=2.9, gpu_watts=180.0)).answer
+
+
+def meters(watts: float, utilisation: float = 1.0, hosts: int = 2) -> Records:
+    gpus = {"time": np.zeros(3), "span": np.ones(3), "utilisation": np.full(3, utilisation)}
+    gpus |= {"power_watts": np.full(3, watts), "power_limit_watts": np.full(3, 250.0)}
+    return Records(RunFacts(hosts=[f"h{i}" for i in range(hosts)], rank_hosts=list(range(hosts))), gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict"),
+    [
+        (meters(42), "waiting_network"),
+        (meters(200), "computing"),
+        (meters(42, hosts=1), "unknown"),
+        (meters(120, utilisation=0.6), "unknown"),
+        (build.NOTHING, "unknown"),
+        (build.foreign(), "unknown"),
+    ],
+)
+def test_meters_alone_give_an_estimate_or_nothing(records: Records, verdict: str) -> None:
+    finding = explain(records)
+    assert finding.verdict == verdict
+    assert finding.confidence == ("unknown" if verdict == "unknown" else "estimated")

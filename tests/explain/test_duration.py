@@ -1,0 +1,79 @@
+"""explain/duration.py: wall clock, what it went into, what is left, what it cost."""
+
+import numpy as np
+import pytest
+
+from dragoman.explain.duration import explain
+from dragoman.measure.records import Attempt, Event, Records, RunFacts
+from tests.explain import build
+
+
+def test_parts_add_up_to_the_wall_clock() -> None:
+    finding = explain(build.records(evaluate_every=20, checkpoint_every=50))
+    numbers = finding.numbers
+    parts = ("training", "evaluation", "checkpoint", "startup", "restart", "other")
+    assert sum(numbers[f"{part}_seconds"] for part in parts) == pytest.approx(numbers["wall_seconds"])
+    assert numbers["evaluation_seconds"] == 20 * 2.0
+    assert numbers["checkpoint_seconds"] == 8 * 0.5
+    assert numbers["startup_seconds"] == 10
+    assert numbers["steps"] == 400
+    assert "eta_seconds" not in numbers
+
+
+@pytest.mark.parametrize(
+    ("reason", "finished"),
+    [("finished", True), ("no improvement", True), ("stopped", False), ("diverged", False), (None, False)],
+)
+def test_finished_means_ended_by_itself(reason: str | None, finished: bool) -> None:
+    assert explain(build.records(reason=reason)).numbers["finished"] is finished
+
+
+def test_running_run_says_what_is_left() -> None:
+    finding = explain(build.records(reason=None, wanted_steps=1000))
+    per_step = 0.988 + (8 * 2.0 + 4 * 0.5) / 400
+    assert finding.numbers["eta_seconds"] == pytest.approx(600 * per_step, rel=0.02)
+    assert "to go" in finding.answer
+
+
+def test_price_is_per_host_and_hour() -> None:
+    finding = explain(build.records(), price_per_hour=3.0)
+    assert finding.numbers["money"] == pytest.approx(2 * 3.0 * finding.numbers["wall_seconds"] / 3600)
+    assert "3 per host and hour" in finding.answer
+    assert "money" not in explain(build.records()).numbers
+
+
+def restarted() -> Records:
+    """100 steps of a second, a crash, 60 s of silence, and the last 20 of them again."""
+    seconds = np.ones(180)
+    ended = np.concatenate((5.0 + np.arange(1, 81), 170.0 + np.arange(1, 101)))
+    steps = {"step": np.arange(1.0, 181), "attempt": np.repeat([1.0, 2.0], (80, 100))}
+    return Records(
+        RunFacts(hosts=["a"]),
+        [
+            Attempt(number=1, started=0, first_step=1, ranks=1),
+            Attempt(number=2, started=165, first_step=81, ranks=1, ended=272, reason="finished"),
+        ],
+        steps=steps | {"seconds": seconds, "ended": ended},
+        events=[Event(time=105, attempt=1, step=100, kind="fault")],
+    )
+
+
+def test_restart_is_from_the_last_sign_of_life() -> None:
+    numbers = explain(restarted()).numbers
+    assert numbers["restart_seconds"] == pytest.approx(60)
+    assert numbers["startup_seconds"] == pytest.approx(5 + 5)
+    assert numbers["other_seconds"] == pytest.approx(20 + 2), "steps made twice, and the end"
+    assert numbers["attempts"] == 2
+    assert "after 2 attempts" in explain(restarted()).answer
+
+
+def test_log_with_step_times_only_gives_no_wall_clock() -> None:
+    finding = explain(build.foreign())
+    assert finding.verdict == "stated"
+    assert finding.numbers["training_seconds"] == pytest.approx(380)
+    assert "wall_seconds" not in finding.numbers
+    assert "finished" not in finding.numbers
+
+
+def test_nothing_recorded_is_unknown() -> None:
+    assert explain(build.NOTHING).verdict == "unknown"

@@ -1,0 +1,70 @@
+"""explain/learning_rate.py: the formula in words, the peak, planned against applied."""
+
+import numpy as np
+import pytest
+
+from dragoman.config import Train
+from dragoman.explain.learning_rate import explain
+from dragoman.measure.records import Records, RunFacts
+from dragoman.train.schedule import learning_rate
+from tests.explain import build
+
+
+def applied(schedule: str, steps: int = 300) -> Records:
+    settings = {"train.schedule": schedule, "train.rate": 0.5, "train.warmup_steps": 40}
+    settings |= {"train.steps": 300, "model.width": 64}
+    config = Train(schedule=schedule, rate=0.5, warmup_steps=40, steps=300)
+    rates = np.array([learning_rate(step, config, 64) for step in range(steps)])
+    return Records(
+        RunFacts(settings=settings), steps={"step": np.arange(1.0, steps + 1), "learning_rate": rates}
+    )
+
+
+@pytest.mark.parametrize("schedule", ["transformer", "inverse_sqrt", "linear", "cosine", "constant"])
+def test_each_schedule_is_put_in_words_and_found_as_planned(schedule: str) -> None:
+    records = applied(schedule)
+    finding = explain(records)
+    rates = records.steps["learning_rate"]
+    assert finding.numbers["peak"] == pytest.approx(rates.max())
+    assert finding.numbers["peak_step"] == 40
+    assert finding.numbers["warmup_steps"] == 40
+    assert finding.numbers["last"] == pytest.approx(rates[-1])
+    assert "straight line" in finding.answer
+    assert "Applied as planned" in finding.answer
+
+
+def test_schedule_stepped_once_per_process_is_seen() -> None:
+    records = applied("linear")
+    rates = records.steps["learning_rate"]
+    records.steps["learning_rate"] = np.concatenate((rates[::2], np.zeros(150)))
+    assert "planned differ" in explain(records).answer
+
+
+def test_run_that_has_not_passed_its_peak_says_so() -> None:
+    finding = explain(applied("transformer", steps=20))
+    assert finding.numbers["peak_step"] == 20
+    assert "not passed its peak" in finding.answer
+
+
+def test_settings_alone_give_the_plan() -> None:
+    finding = explain(Records(applied("transformer").facts))
+    assert finding.confidence == "estimated"
+    assert finding.numbers["peak"] == pytest.approx(0.5 * 64**-0.5 * 40**-0.5)
+
+
+def test_rates_alone_give_the_peak() -> None:
+    records = applied("cosine")
+    records.facts = RunFacts()
+    finding = explain(records)
+    assert finding.numbers["peak_step"] == 40
+    assert "not recorded" in finding.answer
+
+
+def test_schedule_of_another_program_is_no_plan_of_ours() -> None:
+    records = applied("cosine")
+    records.facts.settings["train.schedule"] = "poly_decay"
+    assert "planned_difference_share" not in explain(records).numbers
+
+
+def test_nothing_recorded_is_unknown() -> None:
+    assert explain(build.NOTHING).verdict == "unknown"

@@ -1,0 +1,195 @@
+"""explain/network.py: the network's part, told from stragglers, from other programs and from wrong meters."""
+
+import numpy as np
+import pytest
+
+from dragoman.explain.link_only import bounds
+from dragoman.explain.network import explain
+from dragoman.measure.records import Probe, Records, RunFacts
+from tests.explain import build
+
+
+@pytest.mark.parametrize(
+    ("exchange", "verdict"),
+    [
+        (0.02, "not_bottleneck"),
+        (0.08, "not_bottleneck"),
+        (0.2, "balanced"),
+        (0.4, "bottleneck"),
+        (3, "bottleneck"),
+    ],
+)
+@pytest.mark.parametrize("probes", [True, False])
+def test_verdict_follows_the_exchange(exchange: float, verdict: str, probes: bool) -> None:
+    finding = explain(build.records(exchange=exchange, probes=probes))
+    step = 0.01 + 0.9 + 0.05 + exchange
+    assert finding.verdict == verdict
+    assert finding.numbers["exposed_share"] == pytest.approx(exchange / step, abs=0.03)
+    assert finding.numbers["step_seconds_without_exchange"] == pytest.approx(0.96, rel=0.03)
+    assert finding.confidence == ("measured" if probes else "estimated")
+
+
+def test_bytes_are_those_of_the_ring() -> None:
+    numbers = explain(build.records(evaluate_every=7)).numbers
+    assert numbers["expected_bytes_per_step_per_host"] == pytest.approx(1.5 * 4 * build.PARAMETERS)
+    assert numbers["bytes_per_step_per_host"] == pytest.approx(
+        numbers["expected_bytes_per_step_per_host"], rel=0.02
+    )
+    assert numbers["link_bits_per_second"] == 1e10
+
+
+def test_counters_kept_by_the_minute_give_the_same_bytes() -> None:
+    records = build.records(steps=800)
+    minute = {}
+    chosen = records.nics["interface"] == "eth1"
+    for name, values in records.nics.items():
+        kept = values[chosen & (records.nics["host"] == 0)]
+        kept = kept[: len(kept) // 60 * 60].reshape(-1, 60)
+        minute[name] = kept[:, 0] if kept.dtype.kind == "U" or name in ("time", "host") else kept.mean(1)
+    minute["span"] = np.full(len(minute["time"]), 60.0)
+    records.nics = minute
+    assert explain(records).numbers["bytes_per_step_per_host"] == pytest.approx(365.3e6, rel=0.05)
+
+
+def test_advice_is_quantified_and_only_given_when_something_is_wrong() -> None:
+    assert explain(build.records()).advice == []
+    advice = explain(build.records(exchange=2.92, link_bits_per_second=1e9)).advice
+    assert any("bf16" in text and "1.6 x" in text for text in advice)
+    assert any("four times the tokens per step: about 2.3 x" in text for text in advice)
+    assert any("a 10 Gbit/s link: about 3.1 x" in text for text in advice)
+
+
+def test_bf16_is_not_advised_where_it_is_used() -> None:
+    facts = {"gradient_bytes": 2 * build.PARAMETERS}
+    advice = explain(build.records(exchange=2.9, link_bits_per_second=1e9, changes=facts)).advice
+    assert not any("bf16" in text for text in advice)
+
+
+def test_waiting_for_a_slow_rank_is_not_the_network() -> None:
+    finding = explain(build.records(slow_rank=2, slow_by=2.0))
+    assert finding.verdict == "not_bottleneck"
+    assert finding.numbers["straggler_share"] == pytest.approx(0.75 * 0.9 / 1.88, abs=0.05)
+    assert finding.numbers["exposed_share"] < 0.05
+    assert "rank 2 on host1" in finding.answer
+
+
+def test_other_traffic_is_said() -> None:
+    finding = explain(build.records(exchange=0.5, other_bytes_per_second=1.5e8))
+    assert finding.verdict == "bottleneck"
+    assert "other traffic" in finding.answer
+    assert "host0 and host1" in finding.answer
+    assert (
+        finding.numbers["bytes_per_step_per_host"] > 1.3 * finding.numbers["expected_bytes_per_step_per_host"]
+    )
+    assert "what else uses the link" in finding.advice[0]
+
+
+def test_wrong_interface_is_named() -> None:
+    finding = explain(build.records(interface="eth0"))
+    assert "wrong interface, for eth0 carried 365 MB" in finding.answer
+
+
+def test_compressed_gradients_are_a_possible_reason() -> None:
+    records = build.records()
+    records.nics["sent_bytes"] = records.nics["sent_bytes"] / 2
+    records.nics["received_bytes"] = records.nics["sent_bytes"]
+    assert "compressed" in explain(records).answer
+
+
+def test_headers_and_small_talk_are_no_mismatch() -> None:
+    records = build.records()
+    records.nics["sent_bytes"] = records.nics["sent_bytes"] * 1.06
+    assert "needs" not in explain(records).answer
+
+
+def test_unknown_interface_falls_back_to_the_busiest_and_says_so() -> None:
+    finding = explain(build.records(changes={"gradient_interfaces": []}))
+    assert finding.numbers["bytes_per_step_per_host"] == pytest.approx(365.3e6, rel=0.02)
+    assert any("busiest interface" in text for text in finding.evidence)
+
+
+def test_one_machine_has_no_network_but_still_shares() -> None:
+    finding = explain(build.records(hosts=1, slow_rank=1, slow_by=1.5))
+    assert finding.verdict == "single_machine"
+    assert finding.numbers["straggler_share"] > 0.2
+    assert finding.advice == []
+    assert explain(build.records(hosts=1, ranks=1, exchange=0.0)).verdict == "single_machine"
+
+
+def test_old_probe_gives_way_to_the_clocks() -> None:
+    """The link was free when the probe ran, and is not now."""
+    records = build.records(exchange=1.0)
+    for probe in records.probes_of("exchange"):
+        probe.numbers["step_seconds"] = probe.numbers["step_seconds_without_exchange"] * 1.02
+    finding = explain(records)
+    assert finding.verdict == "bottleneck"
+    assert finding.confidence == "estimated"
+    assert any("no longer fit" in text for text in finding.evidence)
+
+
+def test_probe_alone_is_enough() -> None:
+    records = build.records(exchange=0.5)
+    for name in list(records.steps):
+        if name.startswith("exchange"):
+            records.steps[name] = np.full(400, np.nan)
+    finding = explain(records)
+    assert finding.verdict == "bottleneck"
+    assert "exposed_share" not in finding.numbers
+
+
+def test_machines_unknown_is_unknown() -> None:
+    finding = explain(build.records(changes={"hosts": [], "rank_hosts": []}))
+    assert finding.verdict == "unknown"
+    assert finding.confidence == "unknown"
+    assert explain(build.foreign()).verdict == "unknown"
+    assert explain(build.NOTHING).verdict == "unknown"
+
+
+def only_step_time(
+    bits_per_second: float | None, seconds: float = 1.9, watts: float | None = None
+) -> Records:
+    """What a log and a few facts give: 2 machines of 2 ranks, 61 M fp32 gradients."""
+    facts = RunFacts(ranks=4, hosts=["a", "b"], rank_hosts=[0, 0, 1, 1], gradient_bytes=4 * build.PARAMETERS)
+    steps = {"step": np.arange(1.0, 101), "seconds": np.full(100, seconds)}
+    probes = []
+    if bits_per_second:
+        numbers = {"bits_per_second": bits_per_second}
+        probes = [Probe(time=0, attempt=1, step=0, kind="link", numbers=numbers)]
+    gpus = None
+    if watts:
+        gpus = {"time": np.zeros(1), "span": np.ones(1), "utilisation": np.ones(1)}
+        gpus |= {"power_watts": np.array([watts]), "power_limit_watts": np.array([250.0])}
+    return Records(facts, steps=steps, probes=probes, gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    ("bits_per_second", "watts", "verdict"),
+    [
+        (1e9, None, "bottleneck"),  # the step used 1.5 Gbit/s: more than was ordered
+        (1.7e9, 42, "bottleneck"),
+        (100e9, 200, "not_bottleneck"),
+        (3e9, None, "unknown"),  # half of the step, hidden or not
+        (3e9, 42, "bottleneck"),
+        (9e9, None, "balanced"),
+        (None, None, "unknown"),
+    ],
+)
+def test_bytes_and_link_bound_what_was_not_timed(
+    bits_per_second: float | None, watts: float | None, verdict: str
+) -> None:
+    finding = explain(only_step_time(bits_per_second, watts=watts))
+    assert finding.verdict == verdict
+    assert finding.confidence == ("unknown" if verdict == "unknown" else "estimated")
+
+
+def test_rate_above_the_ordered_one_is_said() -> None:
+    assert "carries more than that rate" in explain(only_step_time(1e9)).answer
+
+
+def test_bounds_hold_whatever_was_hidden() -> None:
+    for computing in (0.5, 1.0, 2.0):
+        for exchange in (0.1, 1.0, 5.0):
+            for hidden_share in (0.0, 0.5, 1.0):
+                step = computing + exchange - hidden_share * min(exchange, 2 / 3 * computing)
+                low, high = bounds(step, exchange)
+                assert low - 1e-9 <= step / computing <= max(high, step / computing * (high >= 100)) + 1e-9

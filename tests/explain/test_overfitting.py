@@ -1,0 +1,81 @@
+"""explain/overfitting.py: held-out loss against a training sample scored alike."""
+
+import numpy as np
+import pytest
+
+from dragoman.explain.overfitting import explain
+from tests.explain import build
+
+
+def settled(step: np.ndarray) -> np.ndarray:
+    return 1.8 + 3 * np.exp(-step / 2500)
+
+
+def overfitted(step: np.ndarray) -> np.ndarray:
+    return settled(step) + 5e-5 * np.maximum(0, step - 8000)
+
+
+def memorised(step: np.ndarray) -> np.ndarray:
+    return 3 * np.exp(-step / 6000)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rising_held_out_loss_over_a_falling_sample_is_overfitting(seed: int) -> None:
+    finding = explain(build.evaluated(eval_loss=overfitted, train_sample_loss=memorised, seed=seed))
+    assert finding.verdict == "yes"
+    numbers = finding.numbers
+    assert numbers["gap"] == pytest.approx(numbers["eval_loss"] - numbers["train_sample_loss"])
+    assert numbers["gap_trend_per_1000_steps"] > 0.05
+    assert numbers["best_eval_loss_step"] == pytest.approx(9000, abs=2000)
+    assert "use the model of step" in finding.advice[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_level_or_improving_loss_is_not(seed: int) -> None:
+    both_fall = explain(build.evaluated(eval_loss=settled, train_sample_loss=settled, seed=seed))
+    large_gap = explain(build.evaluated(eval_loss=settled, train_sample_loss=memorised, seed=seed))
+    assert (both_fall.verdict, large_gap.verdict) == ("no", "no")
+    assert both_fall.numbers["gap"] == pytest.approx(0, abs=0.02)
+    assert large_gap.numbers["gap"] > 1
+    assert both_fall.advice == []
+
+
+def test_gap_that_widens_at_a_standstill_is_said() -> None:
+    finding = explain(build.evaluated(count=30, eval_loss=settled, train_sample_loss=memorised))
+    assert "would begin to overfit" in finding.answer
+
+
+def test_one_unlucky_evaluation_is_no_rise() -> None:
+    records = build.evaluated(eval_loss=settled, train_sample_loss=memorised)
+    last = records.evaluations[-1]
+    last.eval_loss = (last.eval_loss or 0) + 0.3
+    assert explain(records).verdict == "no"
+
+
+def test_divergence_is_not_overfitting() -> None:
+    def broken(step: np.ndarray) -> np.ndarray:
+        return settled(step) + np.where(step > 12_000, 4.0, 0.0)
+
+    finding = explain(build.evaluated(eval_loss=broken, train_sample_loss=broken))
+    assert finding.verdict == "no"
+    assert "trouble in training" in finding.answer
+
+
+def test_rising_bleu_is_said_beside_a_rising_loss() -> None:
+    records = build.evaluated(eval_loss=overfitted, train_sample_loss=memorised, bleu=lambda s: 20 + 5e-4 * s)
+    finding = explain(records)
+    assert finding.verdict == "yes"
+    assert "BLEU went on rising" in finding.answer
+
+
+def test_without_a_training_sample_it_is_unknown() -> None:
+    finding = explain(build.evaluated(eval_loss=overfitted))
+    assert finding.verdict == "unknown"
+    assert "cannot be compared" in finding.answer
+    assert finding.numbers["eval_loss"] > 0
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_too_few_evaluations_are_unknown(count: int) -> None:
+    finding = explain(build.evaluated(count=count, eval_loss=overfitted, train_sample_loss=memorised))
+    assert finding.verdict == "unknown"

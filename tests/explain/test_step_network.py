@@ -1,0 +1,68 @@
+"""explain/step_network.py: step time against exchange and bytes, bursts, a faster link."""
+
+import numpy as np
+import pytest
+
+from dragoman.explain.lens import bursts
+from dragoman.explain.step_network import correlation, explain
+from dragoman.measure.records import Records, RunFacts
+from tests.explain import build
+
+
+def test_step_time_follows_a_changing_network() -> None:
+    numbers = explain(build.records(exchange=1.0, exchange_jitter=0.5)).numbers
+    assert numbers["correlation"] > 0.95
+
+
+def test_step_time_does_not_follow_an_exchange_that_hardly_costs() -> None:
+    finding = explain(build.records(jitter=0.2))
+    assert abs(finding.numbers["correlation"]) < 0.3
+    assert "hardly at all" in finding.answer
+
+
+def test_bytes_per_step_are_those_on_the_interface() -> None:
+    assert explain(build.records()).numbers["bytes_per_step_per_host"] == pytest.approx(365.3e6, rel=0.02)
+    assert "though the exchange needs 365 MB" in explain(build.records(interface="eth0")).answer
+
+
+def test_bytes_in_a_short_exchange_are_a_burst() -> None:
+    finding = explain(build.records(exchange=0.15))
+    assert finding.numbers["burst_share"] > 0.9
+    assert "during exchange" in finding.answer
+
+
+def test_even_flow_has_a_quarter_in_each_quarter() -> None:
+    step = np.repeat(np.arange(5.0), 20)
+    lens = {"host": np.zeros(100), "time": np.arange(100.0), "sent_bytes": 7.0 * np.arange(100.0)}
+    found = bursts(Records(RunFacts(), lens=lens | {"step": step, "phase": np.full(100, 2.0)}))
+    assert found is not None
+    assert found.share == pytest.approx(0.25, abs=0.01)
+    assert found.phase == "backward"
+    assert found.steps == 3, "the first and the last are seen in part"
+
+
+def test_coarse_samples_tell_nothing_of_bursts() -> None:
+    records = build.records()
+    records.lens = {name: values[::20] for name, values in records.lens.items()}
+    assert "burst_share" not in explain(records).numbers
+
+
+def test_faster_link_is_estimated() -> None:
+    finding = explain(build.records(exchange=2.92, link_bits_per_second=1e9))
+    assert "On a 10 Gbit/s link steps would be about 3.1 x faster" in finding.answer
+    assert "about as long" in explain(build.records()).answer
+
+
+def test_one_machine_crosses_no_network() -> None:
+    assert "cross no network" in explain(build.records(hosts=1)).answer
+
+
+def test_step_times_alone_are_not_enough() -> None:
+    assert explain(build.foreign()).verdict == "unknown"
+    assert explain(build.NOTHING).verdict == "unknown"
+
+
+def test_correlation_needs_points_that_vary() -> None:
+    assert correlation(np.arange(3.0), np.arange(3.0)) is None
+    assert correlation(np.arange(20.0), np.ones(20)) is None
+    assert correlation(np.arange(20.0), -np.arange(20.0)) == pytest.approx(-1)

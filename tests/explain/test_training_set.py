@@ -1,0 +1,35 @@
+"""explain/training_set.py: the card in a sentence."""
+
+from dragoman.explain.training_set import explain
+from dragoman.measure.records import Records, RunFacts
+from tests.explain import build
+
+
+def test_numbers_are_those_of_the_card() -> None:
+    finding = explain(build.records())
+    expected = {
+        "lines": 9_500,
+        "source_bytes": 600_000,
+        "target_bytes": 700_000,
+        "source_tokens": 150_000,
+        "target_tokens": 160_000,
+        "dropped_lines": 500,
+    }
+    assert expected.items() <= finding.numbers.items()
+    assert "300 too long, 200 duplicate" in finding.answer
+    assert "38 times" in finding.answer, "900 pairs in each of 400 steps"
+
+
+def test_card_with_little_in_it_gives_what_it_has() -> None:
+    finding = explain(Records(RunFacts(data_card={"parts": {"train": {"pairs": 12}}})))
+    assert finding.numbers == {"lines": 12}
+    assert finding.answer == "12 pairs of lines."
+
+
+def test_nothing_dropped_is_known() -> None:
+    card = {"parts": {"train": {"pairs": 12}}, "dropped": {}}
+    assert explain(Records(RunFacts(data_card=card))).numbers["dropped_lines"] == 0
+
+
+def test_nothing_recorded_is_unknown() -> None:
+    assert explain(build.NOTHING).verdict == "unknown"

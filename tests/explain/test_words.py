@@ -1,0 +1,35 @@
+"""explain/words.py: numbers as a reader says them."""
+
+import pytest
+
+from dragoman.explain import words
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.047, "47 ms"),
+        (1.934, "1.93 s"),
+        (99.6, "99.6 s"),
+        (725, "12 min 5 s"),
+        (3600, "60 min"),
+        (12_000, "3 h 20 min"),
+        (187_200, "2 d 4 h"),
+        (0, "0 ms"),
+        (-725, "-12 min 5 s"),
+    ],
+)
+def test_seconds(value: float, text: str) -> None:
+    assert words.seconds(value) == text
+
+
+def test_sizes_rates_and_shares() -> None:
+    assert words.size(365_285_376) == "365 MB"
+    assert words.size(999_900) == "1 MB"
+    assert words.rate(9.3e8) == "930 Mbit/s"
+    assert words.share(0.412) == "41%"
+    assert words.share(0.0042) == "0.42%"
+    assert words.count(4_500_966) == "4,500,966"
+    assert words.count(60_880_896) == "60.9 million"
+    assert words.listed(["a"]) == "a"
+    assert words.listed(["a", "b", "c"]) == "a, b and c"

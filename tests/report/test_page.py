@@ -1,0 +1,121 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from dragoman.explain.finding import QUESTIONS
+from dragoman.report import charts, page
+from tests.report import build
+
+HOSTILE = "</title><script>document.title='owned'</script><img src=x onerror=alert(1)>"
+
+
+class Tags(HTMLParser):
+    """Tags with their attributes, and the text outside scripts and styles."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._inside = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_data(self, data: str) -> None:
+        if self._inside not in ("script", "style"):
+            self.text += data
+
+
+def chart_data(html: str) -> dict:
+    block = re.search(r'<script type="application/json" id="chart-data">(.*?)</script>', html, re.DOTALL)
+    assert block
+    return json.loads(block[1])
+
+
+@pytest.fixture(scope="module")
+def rich() -> str:
+    return page.render(build.rich(), build.findings(), {"packages": {"torch": "2.6.0"}})
+
+
+def test_holds_every_answer_with_verdict_numbers_advice_and_evidence(rich: str) -> None:
+    text = Tags(rich).text
+    for finding in build.findings():
+        assert finding.question in text
+        assert finding.answer in text
+        assert f'id="{finding.id}" class="answer" data-verdict="{finding.verdict}"' in rich
+        assert all(part in text for part in [*finding.advice, *finding.evidence])
+    assert "waiting for the network" in text
+    assert "Measuring cost 7.2 s" in text
+    assert "train.warmup_steps" in text
+    assert "packages.torch" in text
+
+
+def test_rich_run_has_every_chart(rich: str) -> None:
+    assert len(chart_data(rich)["charts"]) == 14
+    assert "No chart" not in rich
+
+
+def test_charts_that_were_not_recorded_are_left_out_and_named() -> None:
+    html = page.render(build.minimal(), build.unknowns())
+    assert list(chart_data(html)["charts"]) == ["chart-convergence-1"]
+    assert "No chart “BLEU”: no BLEU was recorded." in html
+    assert "No chart “One step under the lens”" in html
+    assert "What measuring cost was not recorded." in html
+
+
+def test_nothing_comes_from_the_network(rich: str) -> None:
+    parsed = Tags(rich)
+    for tag, attributes in parsed.tags:
+        assert tag not in ("link", "iframe", "object", "img", "base")
+        for name in ("src", "href", "action", "poster"):
+            assert not attributes.get(name) or attributes[name].startswith("#")
+    assert "url(" not in re.sub(r"<script.*?</script>", "", rich, flags=re.DOTALL)
+    policy = next(a["content"] for t, a in parsed.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy and policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "script-src" in policy and "'unsafe-eval'" not in policy
+
+
+def test_hostile_text_is_shown_not_run() -> None:
+    records, findings = build.rich(200, name=HOSTILE), build.findings()
+    records.facts.settings = {"train.rate": HOSTILE, HOSTILE: 1}
+    records.facts.hosts = [HOSTILE, HOSTILE]
+    records.facts.checkpoint_files = [{"name": HOSTILE, "bytes": 5, "purpose": HOSTILE}]
+    findings[0].answer = HOSTILE
+    findings[7].numbers = {"files": [{"name": HOSTILE, "bytes": 5}], HOSTILE: HOSTILE}
+    html = page.render(records, findings, {HOSTILE: HOSTILE})
+    names = [tag for tag, _ in Tags(html).tags]
+    assert names.count("script") == 3  # data, plotly, ours
+    assert "img" not in names
+    assert HOSTILE in Tags(html).text
+    assert "<img" not in json.dumps(chart_data(html)["charts"])
+
+
+def test_page_of_a_very_long_run_stays_small() -> None:
+    html = page.render(build.rich(300_000), build.findings())
+    assert len(html.encode()) < 8e6
+    for chart in chart_data(html)["charts"].values():
+        for trace in chart["data"]:
+            assert len(trace.get("x", [])) <= 500, trace["name"]
+
+
+@pytest.mark.parametrize("make", [build.empty, build.minimal, build.holes])
+@pytest.mark.parametrize("answers", [build.findings, build.unknowns])
+def test_gaps_never_stop_a_page(make, answers) -> None:
+    html = page.render(make(), answers())
+    assert all(f'id="{id}"' in html for id in QUESTIONS)
+    assert "NaN" not in json.dumps(chart_data(html))
+
+
+def test_plotly_accepts_every_chart() -> None:
+    from plotly import graph_objects
+
+    for finding in build.findings():
+        for chart in charts.of(build.rich(300), finding):
+            assert isinstance(chart, charts.Chart)
+            plain = re.sub(r'"--[a-z0-9-]+"', '"#123456"', json.dumps([chart.traces, chart.layout]))
+            traces, layout = json.loads(plain)
+            graph_objects.Figure(traces, layout)

@@ -1,0 +1,59 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from dragoman.report import markdown, text
+from tests.report import build
+
+
+def printed(records, findings, **console) -> str:
+    out = io.StringIO()
+    text.show(records, findings, Console(file=out, highlight=False, **console))
+    return out.getvalue()
+
+
+def test_answers_fit_80_columns_without_colours() -> None:
+    shown = printed(build.rich(200), build.findings(), width=80)
+    assert all(len(line) <= 80 and line == line.rstrip() for line in shown.splitlines())
+    assert "\x1b" not in shown
+    flat = " ".join(shown.split())
+    for finding in build.findings():
+        assert finding.question in flat
+        assert finding.answer in flat
+        assert all(f"Try: {advice}" in flat for advice in finding.advice)
+    assert "[waiting for the network]" in flat
+    assert "gain if doubled BLEU 0.48 (0.2 to 0.8)" in flat
+    assert "Measuring cost 7.2 s" in flat
+
+
+def test_verdicts_are_coloured_on_a_terminal() -> None:
+    shown = printed(build.rich(200), build.findings(), width=80, force_terminal=True, color_system="standard")
+    assert "\x1b[1;31m[the bottleneck]" in shown
+
+
+def test_markup_in_names_is_shown_as_it_is() -> None:
+    assert "[red]run[/red]" in printed(build.rich(200, name="[red]run[/red]"), build.findings())
+
+
+@pytest.mark.parametrize("make", [build.empty, build.minimal, build.holes])
+def test_gaps_stop_neither_text_nor_markdown(make) -> None:
+    assert "What is a step" in printed(make(), build.unknowns())
+    assert "What is a step" in markdown.render(make(), build.unknowns())
+
+
+def test_markdown_holds_every_answer() -> None:
+    written = markdown.render(build.rich(200), build.findings())
+    for number, finding in enumerate(build.findings(), start=1):
+        assert f"## {number}. {finding.question}" in written
+        assert markdown.escape(finding.answer) in written
+        assert all(markdown.escape(part) in written for part in [*finding.advice, *finding.evidence])
+    assert "Measuring cost 7.2 s" in written
+    assert "| train.warmup\\_steps | 400 |" in written
+    assert "| model.safetensors | 244 MB |" in written
+
+
+def test_markdown_escapes_names() -> None:
+    written = markdown.render(build.rich(200, name="<script>|`x`\n# no"), build.findings())
+    assert "\\<script\\>\\|\\`x\\` \\# no" in written
+    assert "\n# no" not in written
