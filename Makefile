@@ -14,7 +14,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: env
-	$(BIN)/dragoman prepare demo -o data/demo
+	$(BIN)/dragoman demo
 
 test: check
 	$(BIN)/pytest -n 2

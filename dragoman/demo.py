@@ -16,9 +16,13 @@ from dragoman.data.prepare import prepare
 from dragoman.data.store import DataSet
 from dragoman.decode.score import PartScores, score_part
 from dragoman.errors import DragomanError
+from dragoman.explain.run import explain
 from dragoman.launch import local
+from dragoman.measure import database
 from dragoman.measure.quality import bleu
 from dragoman.progress import Reporter
+from dragoman.report import write
+from dragoman.rundir import RunFolder
 from dragoman.train import models
 
 _WORKERS = 2
@@ -26,7 +30,7 @@ _SHOWN = 5
 
 
 def run(folder: Path, reporter: Reporter) -> str:
-    """Prepares, trains, evaluates and translates; what came of it, in words."""
+    """Prepares, trains, evaluates, translates and reports; what came of it, in words."""
     data_path, run_path = folder / "data" / "demo", folder / "runs" / "demo"
     job = plan(Request(["demo"], data_path), reporter)
     prepare(job, data_path, reporter)
@@ -38,9 +42,10 @@ def run(folder: Path, reporter: Reporter) -> str:
     reporter.note("Scoring the test sentences")
     loaded = models.load([run_path], torch.device("cpu"))
     scores = score_part(loaded.model, data, "test", loaded.settings.evaluate)
-    return "\n".join(
-        [*_translations(data, scores), "", *_scores(data, scores, job.train[0]), "", f"Run: {run_path}"]
-    )
+    records = database.read(RunFolder(run_path).records)
+    write.write(records, explain(records), run_path)
+    lines = [*_translations(data, scores), "", *_scores(data, scores, job.train[0]), ""]
+    return "\n".join([*lines, f"Run: {run_path}", f"Report: {run_path / write.PAGE_FILE}"])
 
 
 def _translations(data: DataSet, scores: PartScores) -> list[str]:

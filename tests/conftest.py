@@ -1,4 +1,4 @@
-"""For all tests: hypothesis without deadlines, and REQUIRE_ALL=1, under which a skipped test is a failed one."""
+"""For all tests: hypothesis without deadlines; with REQUIRE_ALL=1 a skipped test is a failed one."""
 
 from collections.abc import Generator
 
