@@ -122,6 +122,8 @@ def _run(
         saver.wait()
         recorder.facts(checkpoint_files=saver.files)
         recorder.close(reason)
+        if writer.failure:
+            shown.say(f"the records are not complete: {writer.failure}")
         if not saver.failure:
             _say_end(job, state, reason, shown)
     except BaseException:

@@ -1,0 +1,55 @@
+"""Starting ranks on this machine."""
+
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+
+from tests.train import runs
+from tests.train.conftest import Unbroken
+from tests.train.runs import Task
+
+
+def test_plain_torchrun_ends_with_the_same_bytes(task: Task, unbroken: Unbroken, tmp_path: Path) -> None:
+    # "--": torchrun would take --run for a short form of its own --run-path.
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "--",
+        "dragoman",
+    ]
+    with runs.started([*torchrun, *runs.arguments(task, tmp_path)]) as process:
+        _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
+    assert process.returncode == 0, stderr
+    assert runs.trained(tmp_path) == runs.trained(unbroken(2))
+
+
+def test_a_killed_rank_ends_the_run_in_few_words(task: Task, tmp_path: Path) -> None:
+    with runs.started_training(task, tmp_path, "train.steps=100000", workers=2) as process:
+        runs.wait_for_step(process, tmp_path, 10)
+        ranks = {rank.environ()["RANK"]: rank for rank in runs.ranks_of(process.pid)}
+        ranks["1"].send_signal(signal.SIGKILL)
+        _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
+        assert not psutil.wait_procs(ranks.values(), runs.WAIT_SECONDS)[1]
+    assert process.returncode == 1
+    assert "error: rank 1 was ended by SIGKILL" in stderr
+    assert "Traceback" not in stderr
+    assert len(stderr.splitlines()) <= 4
+
+
+def test_no_workers_at_all_is_wrong_use(task: Task, tmp_path: Path) -> None:
+    result = runs.train(task, tmp_path / "run", workers=0, extra=["--workers", "0"])
+    assert result.returncode == 2
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_data_set_is_said_before_anything_is_written(task: Task, tmp_path: Path) -> None:
+    result = runs.train(Task(tmp_path / "nowhere", task.config), tmp_path / "run", workers=2)
+    assert result.returncode == 1
+    assert f"error: {tmp_path / 'nowhere'}: no data set here" in result.stderr
+    assert not (tmp_path / "run").exists()

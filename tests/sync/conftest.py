@@ -1,0 +1,1 @@
+from tests.train.conftest import world_of_one  # noqa: F401  a fixture

@@ -1,0 +1,53 @@
+"""Decisions of two real processes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dragoman.sync import world as worlds
+from dragoman.sync.agree import any_rank, decided_by_main, done_by_main
+
+
+def two_ranks(what: str) -> subprocess.CompletedProcess[str]:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m"]
+    words = [*torchrun, "tests.sync.ranks", what]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ})
+
+
+def test_what_one_rank_says_all_hear() -> None:
+    result = two_ranks("all_collectives")
+    assert result.returncode == 0, result.stderr
+    assert sorted(result.stdout.splitlines()) == ["rank 0 is through", "rank 1 is through"]
+
+
+def test_ranks_with_different_data_both_stop_and_say_so() -> None:
+    result = two_ranks("different_data")
+    assert result.returncode == 1
+    for rank in (0, 1):
+        assert f"(on rank {rank}: fingerprint-{rank})" in result.stderr
+    assert "copy the same data set to every machine" in result.stderr
+
+
+def test_what_rank_0_cannot_do_stops_all_and_is_said_once() -> None:
+    result = two_ranks("failing_main")
+    assert result.returncode == 1
+    ours = [line for line in result.stderr.splitlines() if line.startswith("error:")]
+    assert ours == ["error: rank 0 found something"]
+
+
+def test_a_rank_that_is_gone_is_explained_to_the_others() -> None:
+    result = two_ranks("leaving")
+    assert result.returncode == 1
+    assert "error: another rank is gone or silent" in result.stderr
+
+
+def test_a_world_of_one_agrees_with_itself(world_of_one: None) -> None:
+    with worlds.join(60) as world:
+        assert (world.rank, world.size, world.is_main) == (0, 1, True)
+        assert any_rank(world, True) and not any_rank(world, False)
+        assert decided_by_main(world, "yes") == "yes"
+        assert done_by_main(world, lambda: 7) == 7
+        with pytest.raises(ZeroDivisionError):
+            done_by_main(world, lambda: 1 // 0)

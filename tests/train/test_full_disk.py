@@ -1,0 +1,82 @@
+"""A full disk: a small tmpfs as the run folder."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.rundir import RunFolder
+from dragoman.train import checkpoint
+from dragoman.train.checkpoint import FolderSaver
+from tests.train import runs
+from tests.train.conftest import Here
+from tests.train.runs import Task
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """8 MB: a checkpoint of the task takes 0.3."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(tmp_path)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a tmpfs needs root and the right to mount")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+def fill(folder: Path, leaving: int) -> Path:
+    """Takes all the room but so many bytes."""
+    filler = folder / "filler"
+    status = os.statvfs(folder)
+    filler.write_bytes(bytes(status.f_bavail * status.f_frsize - leaving))
+    return filler
+
+
+def sound_checkpoints(run: Path) -> list[int]:
+    folder = RunFolder(run)
+    for step in folder.checkpoint_steps():
+        checkpoint.verify(folder.checkpoint(step))
+    return folder.checkpoint_steps()
+
+
+def test_a_full_disk_stops_all_ranks_with_a_message_and_the_run_goes_on_with_room(
+    task: Task, small_disk: Path
+) -> None:
+    run = small_disk / "run"
+    with runs.started_training(task, run, "train.steps=2000", workers=2) as process:
+        runs.wait_until("a checkpoint", RunFolder(run).checkpoint_steps, process)
+        filler = fill(small_disk, leaving=0)  # not even for a line in the log
+        stdout, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
+    assert process.returncode == 1
+    kept = sound_checkpoints(run)
+    assert kept
+    assert "the checkpoint could not be written: 1 MB are needed, 0 MB are free" in stderr
+    assert f"the checkpoint of step {kept[-1]} is intact" in stderr
+    assert "saved" not in stdout
+    assert stderr.count("error:") == 1
+    assert len(list(RunFolder(run).checkpoints.iterdir())) == len(kept)  # nothing half written
+    filler.unlink()
+    result = runs.train(task, run, f"train.steps={kept[-1] + 2}", workers=2)
+    assert result.returncode == 0, result.stderr
+    assert f"going on from step {kept[-1]}" in result.stdout
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_a_checkpoint_leaves_no_part_of_it(
+    here: Here, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small_disk / "run"
+    here.train(run, "train.steps=8")
+
+    def fill_after_looking(self: FolderSaver, *rest: object) -> str:
+        fill(small_disk, leaving=150_000)  # model.safetensors has room, optimizer.safetensors has not
+        return ""
+
+    monkeypatch.setattr(FolderSaver, "_lacking_space", fill_after_looking)
+    with pytest.raises(DragomanError, match="the checkpoint could not be written: .*No space left") as error:
+        here.train(run, "train.steps=32")
+    assert "the checkpoint of step 8 is intact" in str(error.value)
+    assert sound_checkpoints(run) == [8]
+    assert [path.name for path in RunFolder(run).checkpoints.iterdir()] == ["step-00000008"]
+    assert "saved" not in runs.log(run)

@@ -1,0 +1,65 @@
+"""Signals: a run saves, says how to go on and leaves; without its launcher it does not train on alone."""
+
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from dragoman.rundir import RunFolder
+from tests.train import runs
+from tests.train.conftest import Unbroken
+from tests.train.runs import Task
+
+
+def test_a_signal_saves_and_tells_the_command_to_go_on(
+    task: Task, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    run = tmp_path / "a run"
+    with runs.started_training(task, run, workers=2) as process:
+        runs.wait_for_step(process, run, 10)
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
+    assert (process.returncode, stderr) == (0, "")
+    last = stdout.splitlines()[-1]
+    stopped_at = RunFolder(run).checkpoint_steps()[-1]
+    assert stopped_at < runs.LAST
+    assert last.startswith(f"Stopped at step {stopped_at}, saved. To go on: dragoman train ")
+    command = shlex.split(last.partition("To go on: dragoman ")[2])
+    result = subprocess.run([*runs.DRAGOMAN, *command], capture_output=True, timeout=runs.WAIT_SECONDS)
+    assert result.returncode == 0, result.stderr
+    assert runs.trained(run) == runs.trained(unbroken(2))
+
+
+def test_ranks_whose_launcher_is_killed_save_and_leave(task: Task, tmp_path: Path) -> None:
+    with runs.started_training(task, tmp_path, "train.steps=100000", workers=2) as process:
+        runs.wait_for_step(process, tmp_path, 10)
+        ranks = runs.ranks_of(process.pid)
+        process.send_signal(signal.SIGKILL)
+        left = psutil.wait_procs(ranks, runs.WAIT_SECONDS)[1]
+    assert not left
+    stopped_at = RunFolder(tmp_path).checkpoint_steps()[-1]
+    assert f"Stopped at step {stopped_at}, saved." in runs.log(tmp_path)
+    assert stopped_at == runs.steps_in_log(tmp_path)[-1]
+
+
+def test_nohup_outlives_its_terminal(task: Task, tmp_path: Path) -> None:
+    words = ["nohup", *runs.DRAGOMAN, *runs.arguments(task, tmp_path, "train.steps=30")]
+    with runs.started(words, preexec_fn=runs.core_for(1)) as process:
+        runs.wait_for_step(process, tmp_path, 4)
+        for each in (process, *runs.ranks_of(process.pid)):
+            each.send_signal(signal.SIGHUP)
+        stdout, _ = process.communicate(timeout=runs.WAIT_SECONDS)
+    assert process.returncode == 0
+    assert "Finished training: 30 steps" in stdout
+
+
+def test_a_closed_terminal_saves(task: Task, tmp_path: Path) -> None:
+    with runs.started_training(task, tmp_path, "train.steps=100000") as process:
+        runs.wait_for_step(process, tmp_path, 10)
+        process.stdout.close()  # type: ignore[union-attr]
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(runs.WAIT_SECONDS) == 0
+        process.stdout = None
+    assert "saved. To go on:" in runs.log(tmp_path)

@@ -1,0 +1,110 @@
+"""A MODEL as users name it, and starting from one."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from dragoman.errors import DataError, UsageError
+from dragoman.rundir import RunFolder
+from dragoman.train import models
+from dragoman.train.checkpoint import SavedState
+from tests.train import runs
+from tests.train.conftest import Here, Made, Unbroken
+from tests.train.runs import Task
+
+
+def test_a_run_its_best_and_its_checkpoints_are_models(unbroken: Unbroken) -> None:
+    folder = RunFolder(unbroken(1))
+    assert models.find(folder.path) == folder.best
+    assert models.find(folder.best) == folder.best
+    assert models.find(folder.checkpoint(8)) == folder.checkpoint(8)
+
+
+def test_without_a_best_the_newest_is_the_model(unbroken: Unbroken, tmp_path: Path) -> None:
+    run = runs.copy_stopped_at(unbroken(1), tmp_path / "run", 16)
+    assert models.find(run) == RunFolder(run).checkpoint(16)
+
+
+def test_what_is_no_model_is_said_with_what_would_be(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no model here") as error:
+        models.find(tmp_path)
+    assert "run folder" in str(error.value)
+
+
+def test_the_newest_checkpoints_are_averaged(unbroken: Unbroken) -> None:
+    folder = RunFolder(unbroken(1))
+    paths = models.find_last(folder.path, 2)
+    assert paths == [folder.checkpoint(40), folder.checkpoint(48)]
+    first, second = (load_file(path / "model.safetensors") for path in paths)
+    for name, tensor in models.weights(paths).items():
+        torch.testing.assert_close(tensor, (first[name] + second[name]) / 2)
+        assert not torch.equal(tensor, second[name])
+
+
+def test_too_few_checkpoints_to_average_is_wrong_use(unbroken: Unbroken) -> None:
+    with pytest.raises(UsageError, match="has 6 checkpoints, 7 are to be averaged"):
+        models.find_last(unbroken(1), 7)
+
+
+def test_a_damaged_model_is_not_used(unbroken: Unbroken, tmp_path: Path) -> None:
+    run = runs.copy_stopped_at(unbroken(1), tmp_path / "run", 8)
+    (RunFolder(run).checkpoint(8) / "model.safetensors").write_bytes(b"")
+    with pytest.raises(DataError, match="damaged checkpoint"):
+        models.weights([run])
+
+
+def test_evaluate_averages_and_answers_as_json(task: Task, unbroken: Unbroken) -> None:
+    words = [*runs.DRAGOMAN, "evaluate", str(unbroken(1)), "--data", str(task.data), "--part", "dev"]
+    result = subprocess.run([*words, "--average", "2", "--json"], capture_output=True, text=True, check=True)
+    scores = json.loads(result.stdout)
+    assert (scores["part"], scores["sentences"], len(scores["translations"])) == ("dev", 60, 60)
+    assert "tok:13a" in scores["bleu"]["signature"]
+    assert "nc:6" in scores["chrf"]["signature"]
+
+
+def test_a_run_from_a_model_has_its_weights_but_not_its_past(
+    here: Here, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    # A rate of nearly nothing: what the run ends with is what it began with.
+    here.train(tmp_path, "train.steps=1", "train.rate=1e-30", start_from=unbroken(1))
+    folder = RunFolder(tmp_path).checkpoint(1)
+    expected = load_file(RunFolder(unbroken(1)).best / "model.safetensors")
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        torch.testing.assert_close(tensor, expected[name])
+    assert int(load_file(folder / "optimizer.safetensors")["updates"]) == 1
+    state = SavedState.model_validate_json((folder / "state.json").read_text())
+    assert (state.step, len(state.history), state.position.step) == (1, 1, 1)
+    assert f"weights from {unbroken(1)}" in runs.log(tmp_path)
+
+
+def test_going_on_does_not_take_the_model_again(here: Here, unbroken: Unbroken, tmp_path: Path) -> None:
+    here.train(tmp_path / "whole", "train.steps=4", start_from=unbroken(1))
+    for steps in (2, 4):
+        here.train(tmp_path / "pieces", f"train.steps={steps}", start_from=unbroken(1))
+    assert runs.trained(tmp_path / "pieces", 4) == runs.trained(tmp_path / "whole", 4)
+    assert runs.log(tmp_path / "pieces").count("weights from") == 1
+
+
+def test_a_model_of_another_shape_is_refused(here: Here, unbroken: Unbroken, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="model.feedforward is 64 there, 128 here") as error:
+        here.train(tmp_path / "run", "model.feedforward=128", start_from=unbroken(1))
+    assert "[model]" in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_of_another_vocabulary_is_refused_before_anything_is_written(
+    task: Task, unbroken: Unbroken, made_once: Made, tmp_path: Path
+) -> None:
+    def make(folder: Path) -> None:
+        runs.make_task(folder, vocabulary_size=48)
+
+    other = Task(made_once("reverse-with-48-pieces", make) / "data", task.config)
+    result = runs.train(other, tmp_path / "run", extra=["--from", str(unbroken(1))])
+    assert result.returncode == 1
+    assert "its vocabulary (" in result.stderr
+    assert "--vocab" in result.stderr
+    assert not (tmp_path / "run").exists()

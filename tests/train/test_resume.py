@@ -1,0 +1,84 @@
+"""Going on: what may change, what may not, and that the result is that of a run never stopped."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import ConfigError, DataError
+from dragoman.rundir import RunFolder
+from dragoman.train.stopping import StopReason
+from tests.train import runs
+from tests.train.conftest import Here, Made, Unbroken
+from tests.train.runs import Task
+
+SHORT = ("train.steps=6", "checkpoint.every=2", "evaluate.every=3")
+
+
+def test_a_run_in_pieces_ends_with_the_bytes_of_one_in_one_piece(here: Here, tmp_path: Path) -> None:
+    here.train(tmp_path / "whole", *SHORT)
+    for steps in (1, 3, 4, 6):
+        here.train(tmp_path / "pieces", *SHORT, f"train.steps={steps}")
+    assert runs.trained(tmp_path / "pieces", 6) == runs.trained(tmp_path / "whole", 6)
+
+
+def test_a_finished_run_says_so_again_and_changes_no_checkpoint(here: Here, tmp_path: Path) -> None:
+    here.train(tmp_path, *SHORT)
+    before = runs.snapshot(tmp_path / "checkpoints")
+    assert here.train(tmp_path, *SHORT) == StopReason.FINISHED
+    assert runs.snapshot(tmp_path / "checkpoints") == before
+    assert runs.log(tmp_path).count("Finished training: 6 steps") == 2
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "model.width=64",
+        "model.dropout=0.2",
+        "data.step=256",
+        "data.microbatch=64",
+        "data.unit=pairs",
+        "train.seed=2",
+        "train.optimizer=adamw",
+    ],
+)
+def test_a_change_that_makes_another_run_is_refused(here: Here, tmp_path: Path, setting: str) -> None:
+    folder = RunFolder(tmp_path)
+    here.train(tmp_path, "train.steps=1")
+    before = runs.snapshot(tmp_path)
+    key, _, value = setting.partition("=")
+    with pytest.raises(ConfigError, match=rf"{key} \(.* in the run, {value} now\)"):
+        here.train(tmp_path, "train.steps=1", setting)
+    assert runs.snapshot(tmp_path) == before
+    assert folder.checkpoint_steps() == [1]
+
+
+def test_a_change_that_keeps_the_run_is_shown_and_made(here: Here, tmp_path: Path) -> None:
+    here.train(tmp_path, "train.steps=2")
+    here.train(tmp_path, "train.steps=3", "data.split=2", "train.rate=0.001")
+    lines = runs.log(tmp_path).splitlines()
+    assert "changed: train.steps = 3 (was 2)" in lines
+    assert "changed: data.split = 2 (was 1)" in lines
+    assert "changed: train.rate = 0.001 (was 0.003)" in lines
+    assert "going on from step 2" in lines
+    assert "split = 2" in RunFolder(tmp_path).config.read_text()
+
+
+def test_another_data_set_is_refused(here: Here, made_once: Made, tmp_path: Path) -> None:
+    other = made_once("reverse-of-another-seed", lambda folder: runs.make_task(folder, seed=2)) / "data"
+    here.train(tmp_path, "train.steps=1")
+    before = runs.snapshot(tmp_path)
+    with pytest.raises(DataError, match="trained on other data"):
+        here.train(tmp_path, "train.steps=2", data=other)
+    assert runs.snapshot(tmp_path) == before
+
+
+def test_refusal_is_exit_code_2_and_the_run_stays_as_it_was(
+    task: Task, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    run = runs.copy_stopped_at(unbroken(1), tmp_path / "run", 16)
+    before = runs.snapshot(run)
+    result = runs.train(task, run, "train.seed=2", workers=2)
+    assert result.returncode == 2
+    assert "train.seed (1 in the run, 2 now)" in result.stderr
+    assert "try:" in result.stderr
+    assert runs.snapshot(run) == before

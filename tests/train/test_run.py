@@ -1,0 +1,56 @@
+"""What is known to be wrong is said before a rank is started."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DataError, UsageError
+from dragoman.rundir import RunFolder
+from dragoman.train.run import check
+from tests.train.conftest import Here
+
+
+def test_a_data_set_without_held_out_text_is_refused_with_advice(here: Here, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(here.task.data, data)
+    card = json.loads((data / "card.json").read_text())
+    del card["parts"]["dev"]
+    (data / "card.json").write_text(json.dumps(card))
+    with pytest.raises(DataError, match="no dev part") as error:
+        check(here.job(tmp_path / "run", data=data))
+    assert "--dev" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["file", "file/run"])
+def test_a_run_folder_that_is_a_file_is_wrong_use(here: Here, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file, not a run folder"):
+        check(here.job(tmp_path / name))
+
+
+def test_a_place_that_may_not_be_written_is_wrong_use(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(os, "access", lambda path, mode: asked.append(path))  # None: no
+    with pytest.raises(UsageError, match="may not be written"):
+        check(here.job(tmp_path / "new" / "run"))
+    assert asked == [tmp_path]  # the nearest folder that exists
+
+
+def test_checking_writes_nothing(here: Here, tmp_path: Path) -> None:
+    assert check(here.job(tmp_path / "run")) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_run_leaves_its_config_and_where_it_came_from(here: Here, tmp_path: Path) -> None:
+    here.train(tmp_path, "train.steps=1")
+    folder = RunFolder(tmp_path)
+    assert "steps = 1" in folder.config.read_text()
+    facts = json.loads(folder.provenance.read_text())
+    assert (facts["ranks"], facts["device"]) == (1, "cpu")
+    assert facts["data_fingerprint"] == json.loads((here.task.data / "card.json").read_text())["fingerprint"]
+    assert {"torch", "sacrebleu"} <= facts["packages"].keys()

@@ -1,0 +1,149 @@
+"""One step: how it is cut does not change what is computed, and trouble on one rank hangs no other."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dragoman.errors import DragomanError
+from dragoman.sync import world as worlds
+from dragoman.sync.world import World
+from tests.train import runs
+from tests.train.runs import Task
+from tests.train.steps import (
+    COMPARABLE,
+    MOST_ROWS,
+    Bench,
+    Forward,
+    out_of_memory_above,
+    out_of_memory_in_backward,
+)
+
+
+@pytest.fixture
+def world(world_of_one: None) -> Iterator[World]:
+    with worlds.join(60) as world:
+        yield world
+
+
+def bench(task: Task, world: World, *changes: str) -> Bench:
+    return Bench(task.data, task.config, world, *COMPARABLE, *changes)
+
+
+def assert_same_weights(one: Bench, other: Bench) -> None:
+    for name, tensor in one.model.state_dict().items():
+        torch.testing.assert_close(other.model.state_dict()[name], tensor, msg=name)
+
+
+@pytest.mark.parametrize("rows", [MOST_ROWS, 1])
+def test_out_of_memory_splits_and_makes_the_same_step(task: Task, world: World, rows: int) -> None:
+    plain, short = bench(task, world), bench(task, world)
+    short.replace_forward(out_of_memory_above(rows))
+    for _ in range(2):
+        expected, found = plain.step(), short.step()
+        assert found.loss == pytest.approx(expected.loss, rel=1e-5)
+        assert found.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-4)
+    assert_same_weights(plain, short)
+
+
+def test_out_of_memory_in_an_early_backward_splits_too(task: Task, world: World) -> None:
+    plain, short = bench(task, world), bench(task, world)
+
+    def once(forward: Forward) -> Forward:
+        failing, calls = out_of_memory_in_backward(1)(forward), 0
+
+        def compute(*arguments) -> Tensor:  # noqa: ANN002
+            nonlocal calls
+            calls += 1
+            return failing(*arguments) if calls == 2 else forward(*arguments)
+
+        return compute
+
+    short.replace_forward(once)
+    plain.step(), short.step()
+    assert_same_weights(plain, short)
+
+
+def test_out_of_memory_in_the_last_backward_is_an_error_with_advice(task: Task, world: World) -> None:
+    short = bench(task, world)
+    short.replace_forward(out_of_memory_in_backward(4))
+    with pytest.raises(DragomanError, match="this step cannot be saved") as error:
+        short.step()
+    assert "--set data.split=2" in str(error.value)
+
+
+def test_a_single_pair_that_does_not_fit_is_an_error(task: Task, world: World) -> None:
+    short = bench(task, world)
+    short.replace_forward(out_of_memory_above(0))
+    with pytest.raises(DragomanError, match="out of memory"):
+        short.step()
+
+
+def test_settling_takes_less_memory_than_a_step(task: Task, world: World) -> None:
+    short = bench(task, world)
+    short.replace_forward(out_of_memory_above(1))
+    before = {name: tensor.clone() for name, tensor in short.model.state_dict().items()}
+    short.settle()
+    assert all(torch.equal(before[name], tensor) for name, tensor in short.model.state_dict().items())
+
+
+@pytest.mark.parametrize("parts", [2, 7])
+def test_computing_in_parts_changes_nothing(task: Task, world: World, parts: int) -> None:
+    whole, split = bench(task, world), bench(task, world, f"data.split={parts}")
+    whole.step(), split.step()
+    assert_same_weights(whole, split)
+
+
+def test_dropout_is_a_matter_of_seed_and_step(task: Task, world: World) -> None:
+    losses = []
+    for seed in (1, 1, 2):
+        made = Bench(task.data, task.config, world, f"train.seed={seed}")
+        losses.append([made.step().loss, made.step().loss])
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_the_clip_limits_the_update_but_not_the_norm_that_is_told(task: Task, world: World) -> None:
+    free, clipped = bench(task, world), bench(task, world, "train.clip_norm=0.1")
+    gradients = []
+    for made in (free, clipped):
+        made.state.optimizer.register_step_pre_hook(
+            lambda optimizer, *rest: gradients.append(
+                math.hypot(*(float(p.grad.norm()) for g in optimizer.param_groups for p in g["params"]))
+            )
+        )
+    assert clipped.step().gradient_norm == free.step().gradient_norm
+    assert gradients[0] == pytest.approx(0.1, rel=1e-3)
+    assert gradients[1] > 1
+
+
+def two_ranks(task: Task, folder: Path, trouble: str) -> subprocess.CompletedProcess[str]:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    script = ["-m", "tests.train.steps", str(task.data), str(task.config), str(folder), trouble]
+    return subprocess.run([*torchrun, *script], capture_output=True, text=True, timeout=runs.WAIT_SECONDS)
+
+
+def test_out_of_memory_on_one_of_two_ranks_makes_the_same_step_on_both(task: Task, tmp_path: Path) -> None:
+    found = {}
+    for trouble in ("none", "forward"):
+        folder = tmp_path / trouble
+        folder.mkdir()
+        result = two_ranks(task, folder, trouble)
+        assert result.returncode == 0, result.stderr
+        assert ("rank 1: out of memory" in result.stdout) == (trouble == "forward")
+        found[trouble] = [load_file(folder / f"rank-{rank}.safetensors") for rank in (0, 1)]
+    for name, expected in found["none"][0].items():
+        assert torch.equal(found["forward"][0][name], found["forward"][1][name])
+        torch.testing.assert_close(found["forward"][0][name], expected)
+
+
+def test_out_of_memory_in_the_last_backward_of_one_rank_ends_both(task: Task, tmp_path: Path) -> None:
+    result = two_ranks(task, tmp_path, "last backward")  # its time limit is the test that nothing hangs
+    assert result.returncode == 1
+    assert "error: out of memory while gradients were being exchanged" in result.stderr
+    assert not list(tmp_path.iterdir())
