@@ -31,7 +31,7 @@ from dragoman.data.store import VOCABULARY_FILE
 from dragoman.progress import Reporter
 
 WORD_TYPES = 400_000
-MEAN_WORDS = 22
+MEAN_WORDS = 17
 ROUNDS = 5
 FIRST_BATCH = """
 import sys, time
@@ -50,39 +50,13 @@ SAMPLE_PAIRS = 150_000
 def words(language: int) -> list[str]:
     """Word types, the frequent ones short, as in real text."""
     generator = np.random.default_rng(language)
-    onsets = [
-        "",
-        "b",
-        "br",
-        "d",
-        "f",
-        "g",
-        "gr",
-        "h",
-        "k",
-        "l",
-        "m",
-        "n",
-        "p",
-        "r",
-        "s",
-        "sch",
-        "st",
-        "t",
-        "v",
-        "w",
-    ]
-    nuclei = (
-        ["a", "e", "i", "o", "u", "ei", "au", "ie", "ä", "ö", "ü"]
-        if language
-        else list("aeiou") + ["ea", "ou"]
-    )
-    codas = ["", "", "n", "r", "s", "t", "l", "nd", "ng", "ck"]
-    parts = [generator.permutation(part).tolist() for part in (onsets, nuclei, codas)]
-    syllables = [o + n + c for o in parts[0] for n in parts[1] for c in parts[2]]
+    vowels = "aeiouäöü" if language else "aeiou"
+    syllables = [c + v for c in "bdfghklmnprstvwz" for v in vowels]
+    syllables += [syllable + end for syllable in syllables for end in "nrst"]
+    syllables = generator.permutation(syllables).tolist()
     found: dict[str, None] = {}
     while len(found) < WORD_TYPES:
-        count = 1 + min(4, int(np.log10(1 + len(found))))
+        count = 1 + min(4, int(np.log10(1 + len(found)) / 1.3))
         found["".join(syllables[i] for i in generator.integers(len(syllables), size=count))] = None
     return list(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import traceback
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,13 @@ Setting = Annotated[
 ]
 _TYPER_CTRL_C = 130  # the exit code into which typer turns Ctrl-C
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+class Which(StrEnum):
+    """Checkpoints of a run."""
+
+    last = "last"
+    best = "best"
 
 
 @app.callback(invoke_without_command=True)
@@ -123,8 +131,7 @@ def train(
     if is_worker():
         run_rank(job)
     else:
-        for line in check(job):
-            print(line)
+        check(job)
         raise typer.Exit(local.run(sys.argv[1:], workers))
 
 
@@ -184,7 +191,8 @@ def evaluate(
     model: Annotated[Path, typer.Argument(metavar="RUN|MODEL", help="A run, its best, or a checkpoint.")],
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
     part: Annotated[str, typer.Option(help="Its held-out part to translate and score.")] = "test",
-    average: Annotated[int, typer.Option(min=1, help="Average the run's newest checkpoints.")] = 1,
+    average: Annotated[int, typer.Option(min=1, help="Average so many checkpoints of the run.")] = 1,
+    of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
     as_json: AsJson = False,
 ) -> None:
     """Translate a held-out part and score it: BLEU and chrF with sacreBLEU's signature.
@@ -197,7 +205,7 @@ def evaluate(
     from dragoman.decode.score import score_part
     from dragoman.train import models
 
-    paths = models.find_last(model, average) if average > 1 else [model]
+    paths = models.find_several(model, average, of.value) if average > 1 else [model]
     loaded = models.load(paths, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     data_set = DataSet(data)
     models.check_fits(paths[0], loaded.settings.model, data_set.tokenizer)

@@ -38,11 +38,13 @@ def run(folder: Path, reporter: Reporter) -> str:
         words = ["train", str(settings), "--data", str(data_path), "--run", str(run_path)]
         if local.run(words, _WORKERS):
             raise DragomanError("the training of the demo failed", path=run_path)
+    records = database.read(RunFolder(run_path).records)
+    if records.attempts[-1].reason != "finished":
+        raise DragomanError("the demo was stopped", path=run_path, hint="dragoman demo goes on with it")
     data = DataSet(data_path)
     reporter.note("Scoring the test sentences")
     loaded = models.load([run_path], torch.device("cpu"))
     scores = score_part(loaded.model, data, "test", loaded.settings.evaluate)
-    records = database.read(RunFolder(run_path).records)
     write.write(records, explain(records), run_path)
     lines = [*_translations(data, scores), "", *_scores(data, scores, job.train[0]), ""]
     return "\n".join([*lines, f"Run: {run_path}", f"Report: {run_path / write.PAGE_FILE}"])

@@ -12,8 +12,12 @@ RUN/
 
 from __future__ import annotations
 
+import fcntl
 import re
 from pathlib import Path
+from typing import IO
+
+from dragoman.errors import UsageError
 
 _STEP = re.compile(r"step-(\d{8,})")
 
@@ -30,6 +34,19 @@ class RunFolder:
         self.tensorboard = path / "tensorboard"
         self.checkpoints = path / "checkpoints"
         self.best = path / "best"
+
+    def lock(self) -> IO[str]:
+        """Held for as long as the result is open: one training at a time writes to a run folder."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        file = open(self.path / ".lock", "w")  # noqa: SIM115  closed by its holder, or with its process
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise UsageError(
+                "another process is training this run", path=self.path, hint="wait for it, or another --run"
+            ) from None
+        return file
 
     def checkpoint(self, step: int) -> Path:
         return self.checkpoints / f"step-{step:08d}"

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +72,7 @@ class SavedState(BaseModel):
     seconds: float
     target_tokens: int
     pairs: int
+    loss_scale: dict[str, float] = {}
     world_size: int
     data_fingerprint: str
 
@@ -116,15 +116,12 @@ class FolderSaver(Saver):
         self._data_fingerprint = data_fingerprint
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
-        self.held_up_seconds = 0.0  # what saving has cost the loop so far
 
     def save(self, state: State) -> None:
-        began = time.monotonic()
         self.wait()
         # After a failure there is no second try; a run that goes on with no step left has nothing new.
         if not self.has_failed and not self._folder.checkpoint(state.step).exists():
             self._begin(state)
-        self.held_up_seconds += time.monotonic() - began
 
     @property
     def has_failed(self) -> bool:
@@ -157,6 +154,8 @@ class FolderSaver(Saver):
         with atomic.appearing(self._folder.checkpoint(saved.step)) as folder:
             save_file(model, folder / MODEL_FILE)
             save_file(moments, folder / "optimizer.safetensors")
+            for path in folder.iterdir():
+                path.chmod(0o644)  # safetensors writes files that nobody else may read
             (folder / "state.json").write_text(saved.model_dump_json(indent=1))
             config.write(settings, folder / "config.toml")
             (folder / VOCABULARY_FILE).write_bytes(self._vocabulary)

@@ -59,11 +59,11 @@ def train(state: State, run: Run) -> StopReason:
         run.recorder.step(_row(state, batch, outcome, phases))
         _show(state, outcome, run, pace)
         reason = stopping.after_step(state, outcome)
-        is_best = False
+        is_kept = False
         if reason in (None, StopReason.FINISHED) and _due(config.evaluate.every, state, reason):
-            is_best = _evaluate(state, run)
+            is_kept = _evaluate(state, run)
             reason = reason or stopping.after_evaluation(state)
-        if _is_worth_saving(state, reason) and (is_best or _due(config.checkpoint.every, state, reason)):
+        if _is_worth_saving(state, reason) and (is_kept or _due(config.checkpoint.every, state, reason)):
             _save(state, run)
         if reason:
             return reason
@@ -94,16 +94,15 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
 
 
 def _evaluate(state: State, run: Run) -> bool:
-    """Scores the model; is it the best so far?"""
+    """Scores the model; is it one of the best, whose checkpoints are kept?"""
     began = time.time()
     evaluation, samples = run.evaluator.evaluate(state)
     run.recorder.event("evaluation", state.step, began, evaluation.seconds)
     run.recorder.evaluation(evaluation)
     state.history.append(evaluation)
-    is_best = state.best() is evaluation
     run.curves.evaluation(evaluation, samples)
-    run.view.evaluation(evaluation, samples, is_best)
-    return is_best
+    run.view.evaluation(evaluation, samples, is_best=state.best() is evaluation)
+    return state.is_among_the_best(evaluation)
 
 
 def _save(state: State, run: Run) -> None:

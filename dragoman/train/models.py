@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 from safetensors.torch import load_file
@@ -18,7 +19,7 @@ from dragoman.errors import DataError, UsageError
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from dragoman.train import checkpoint
-from dragoman.train.checkpoint import MODEL_FILE
+from dragoman.train.checkpoint import MODEL_FILE, SavedState
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,27 @@ def find(path: Path) -> Path:
     )
 
 
-def find_last(path: Path, count: int) -> list[Path]:
-    """The newest `count` checkpoints of a run, to be averaged."""
+def find_several(path: Path, count: int, which: Literal["last", "best"]) -> list[Path]:
+    """The newest or the best `count` checkpoints of a run, to be averaged."""
     folder = RunFolder(path)
     steps = folder.checkpoint_steps()
+    if which == "best" and steps:
+        steps = _worst_to_best(folder.checkpoint(steps[-1]), steps)
     if len(steps) < count:
         raise UsageError(
-            f"has {len(steps)} checkpoints, {count} are to be averaged",
+            f"has {len(steps)} such checkpoints, {count} are to be averaged",
             path=path,
-            hint="a lower --average; checkpoint.keep_last decides how many a run keeps",
+            hint=f"a lower --average; checkpoint.keep_{which} decides how many a run keeps",
         )
     return [folder.checkpoint(step) for step in steps[-count:]]
+
+
+def _worst_to_best(newest: Path, steps: Sequence[int]) -> list[int]:
+    """Steps that were evaluated, by the run's metric; the newest checkpoint knows all evaluations."""
+    history = SavedState.model_validate_json((newest / "state.json").read_text()).history
+    metric = config.load(Training, newest / "config.toml").evaluate.metric
+    scored = {evaluation.step: evaluation.goodness(metric) for evaluation in history}
+    return sorted((step for step in steps if step in scored), key=lambda step: scored[step])
 
 
 def weights(paths: Sequence[Path]) -> dict[str, Tensor]:

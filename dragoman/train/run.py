@@ -77,6 +77,7 @@ def run(job: Job) -> StopReason:
         data = DataSet(job.data)
         check_same(world, "the data set's fingerprint", data.card.fingerprint)
         changes = done_by_main(world, lambda: check(job)) or []  # also where torchrun started us
+        lock = done_by_main(world, job.folder.lock)
         torch.manual_seed(job.settings.train.seed)
         model = Transformer(job.settings.model, len(data.tokenizer))
         state = State(job.settings, model.to(world.device), optimizer.build(model, job.settings.train))
@@ -84,7 +85,11 @@ def run(job: Job) -> StopReason:
         if job.start_from and state.step == 0 and world.is_main:
             model.load_state_dict(models.weights([job.start_from]))
             said.append(f"weights from {job.start_from}")
-        return _run(job, state, data, world, interrupt, said)
+        try:
+            return _run(job, state, data, world, interrupt, said)
+        finally:
+            if lock:
+                lock.close()
 
 
 def _run(

@@ -37,6 +37,7 @@ class State:
     seconds: float = 0.0  # spent in steps, over all attempts
     target_tokens: int = 0
     pairs: int = 0
+    loss_scale: dict[str, float] = field(default_factory=dict)  # fp16 only: torch's GradScaler
 
     def advance(self, batch: Step, outcome: StepOutcome, seconds: float) -> None:
         """A step was made, or skipped as bad: either way its pairs are behind us."""
@@ -47,6 +48,12 @@ class State:
         self.seconds += seconds
         self.target_tokens += outcome.target_tokens
         self.pairs += batch.pairs
+
+    def is_among_the_best(self, evaluation: Evaluation) -> bool:
+        """Would its checkpoint be one of the best that are kept?"""
+        metric = self.config.evaluate.metric
+        better = [other for other in self.history if other.goodness(metric) > evaluation.goodness(metric)]
+        return len(better) < self.config.checkpoint.keep_best
 
     def best(self) -> Evaluation | None:
         """The first of the best: a later one that is only as good is no improvement."""

@@ -47,6 +47,8 @@ class Stepper:
         on_gpu = world.device.type == "cuda"
         self._precision = _PRECISIONS.get(config.precision) if on_gpu else None
         self._scaler = torch.amp.GradScaler("cuda", enabled=on_gpu and config.precision == "fp16")
+        if state.loss_scale:
+            self._scaler.load_state_dict(state.loss_scale)
 
     def update(self, batch: Step, stop_wanted: bool) -> StepOutcome:
         """One optimizer update over all ranks. Collective."""
@@ -63,6 +65,7 @@ class Stepper:
         if is_finite := math.isfinite(norm):
             self._scaler.step(state.optimizer)
         self._scaler.update()
+        state.loss_scale = self._scaler.state_dict()  # empty but for fp16
         state.model.zero_grad(set_to_none=False)  # gradients stay where the exchange wants them
         self._phases.begin("exchange")
         # Collective. The only one a step needs beside the exchange: 0.4 ms between processes of one machine.

@@ -37,7 +37,7 @@ def test_what_is_no_model_is_said_with_what_would_be(tmp_path: Path) -> None:
 
 def test_the_newest_checkpoints_are_averaged(unbroken: Unbroken) -> None:
     folder = RunFolder(unbroken(1))
-    paths = models.find_last(folder.path, 2)
+    paths = models.find_several(folder.path, 2, "last")
     assert paths == [folder.checkpoint(40), folder.checkpoint(48)]
     first, second = (load_file(path / "model.safetensors") for path in paths)
     for name, tensor in models.weights(paths).items():
@@ -46,8 +46,18 @@ def test_the_newest_checkpoints_are_averaged(unbroken: Unbroken) -> None:
 
 
 def test_too_few_checkpoints_to_average_is_wrong_use(unbroken: Unbroken) -> None:
-    with pytest.raises(UsageError, match="has 6 checkpoints, 7 are to be averaged"):
-        models.find_last(unbroken(1), 7)
+    with pytest.raises(UsageError, match="has 6 such checkpoints, 7 are to be averaged"):
+        models.find_several(unbroken(1), 7, "last")
+
+
+def test_the_best_checkpoints_are_averaged(unbroken: Unbroken) -> None:
+    folder = RunFolder(unbroken(1))
+    newest = folder.checkpoint(folder.checkpoint_steps()[-1])
+    history = SavedState.model_validate_json((newest / "state.json").read_text()).history
+    kept = [evaluation for evaluation in history if evaluation.step in folder.checkpoint_steps()]
+    best_two = sorted(kept, key=lambda evaluation: evaluation.bleu.value)[-2:]
+    paths = models.find_several(folder.path, 2, "best")
+    assert paths == [folder.checkpoint(evaluation.step) for evaluation in best_two]
 
 
 def test_a_damaged_model_is_not_used(unbroken: Unbroken, tmp_path: Path) -> None:

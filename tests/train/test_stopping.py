@@ -76,3 +76,9 @@ def test_patience_is_restored_and_a_run_that_lost_it_does_not_train_on(here: Her
     assert here.train(tmp_path, *hopeless, "train.steps=100") == StopReason.PATIENCE
     assert RunFolder(tmp_path).checkpoint_steps()[-1] == 6
     assert here.train(tmp_path, *hopeless[:-1], "evaluate.patience=0", "train.steps=8") == StopReason.FINISHED
+
+
+@pytest.mark.parametrize(("bleu", "kept"), [(9.0, True), (7.0, True), (4.0, False)])
+def test_a_checkpoint_is_kept_if_few_evaluations_were_better(bleu: float, kept: bool) -> None:
+    run = state([3.0, 8.0, 5.0, bleu], checkpoint={"keep_best": 2})
+    assert run.is_among_the_best(run.history[-1]) is kept
