@@ -38,7 +38,7 @@ class RunFolder:
     def lock(self) -> IO[str]:
         """Held for as long as the result is open: one training at a time writes to a run folder."""
         self.path.mkdir(parents=True, exist_ok=True)
-        file = open(self.path / ".lock", "w")  # noqa: SIM115  closed by its holder, or with its process
+        file = open(self.path / ".lock", "a")  # noqa: SIM115  closed by its holder, or with its process
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,11 +74,12 @@ def _check_folder(path: Path) -> None:
 def run(job: Job) -> StopReason:
     """One rank's whole life. Raises what rank 0 has to report."""
     interrupt = Interrupt()
-    with worlds.explained(), worlds.join(job.settings.sync.timeout_seconds) as world:
+    with worlds.explained(), worlds.join(job.settings.sync.timeout_seconds) as world, ExitStack() as stack:
         data = DataSet(job.data)
         check_same(world, "the data set's fingerprint", data.card.fingerprint)
         changes = done_by_main(world, lambda: check(job)) or []  # also where torchrun started us
-        lock = done_by_main(world, job.folder.lock)
+        if lock := done_by_main(world, job.folder.lock):
+            stack.enter_context(lock)
         torch.manual_seed(job.settings.train.seed)
         model = Transformer(job.settings.model, len(data.tokenizer))
         state = State(job.settings, model.to(world.device), optimizer.build(model, job.settings.train))
@@ -85,11 +87,7 @@ def run(job: Job) -> StopReason:
         if job.start_from and state.step == 0 and world.is_main:
             model.load_state_dict(models.weights([job.start_from]))
             said.append(f"weights from {job.start_from}")
-        try:
-            return _run(job, state, data, world, interrupt, said)
-        finally:
-            if lock:
-                lock.close()
+        return _run(job, state, data, world, interrupt, said)
 
 
 def _run(
