@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import traceback
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -130,9 +131,9 @@ def train(
     job = Job(config.load(Training, settings, changes), data, RunFolder(run), start_from, command)
     if is_worker():
         run_rank(job)
-    else:
-        check(job)
-        raise typer.Exit(local.run(sys.argv[1:], workers))
+        _leave(0)
+    check(job)
+    _leave(local.run(sys.argv[1:], workers))
 
 
 @app.command()
@@ -216,6 +217,13 @@ def evaluate(
         print(f"{scores.sentences:,} sentences of {part}")
         print(f"BLEU {scores.bleu.value:.2f}  {scores.bleu.signature}")
         print(f"chrF {scores.chrf.value:.2f}  {scores.chrf.signature}")
+
+
+def _leave(code: int) -> NoReturn:
+    """At once: threads of torch's stores now and then abort a process while Python takes itself down."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def show(markdown: str) -> None:
