@@ -146,7 +146,7 @@ def _numbers(past: History) -> dict[str, object]:
     steps, bleu = past.of(past.bleu)
     return known(
         evaluations=len(past.steps),
-        last_eval_loss=losses[-1] if len(losses) else None,
+        last_eval_loss=past.last_eval_loss,
         best_eval_loss=losses.min() if len(losses) else None,
         best_bleu=bleu.max() if len(bleu) else None,
         best_bleu_step=int(steps[bleu.argmax()]) if len(bleu) else None,

@@ -17,9 +17,9 @@ from dragoman.plan.step import StepCost, bytes_per_host, calibrated, ring_bytes,
 # than two runs on shared machines differ by. Between them computing and waiting both matter.
 BOTTLENECK = 1.3
 NEGLIGIBLE = 1.1
-# The probe and the clocks of ordinary steps should agree. If the clocks see so much more exposed exchange (in
-# shares of the step) than the probe did, the network has changed since, and the clocks are believed.
-STALE_PROBE = 0.10
+# The probe and the clocks of ordinary steps should agree. If they differ by more (in shares of the step), the
+# few steps probed were not like the others, or the network has changed since: the clocks are believed.
+ODD_PROBE = 0.10
 WORTH_TRYING = 1.05  # gains below are within the noise of a shared network
 LINKS = (1e9, 10e9, 25e9, 100e9)  # bits per second, as they are sold
 
@@ -40,11 +40,12 @@ def without_exchange(records: Records, parts: StepParts) -> WithoutExchange | No
     if parts.link is None:
         return probed
     left = max(parts.seconds - parts.link, 1e-6 * parts.seconds)
-    if probed and (probed.seconds - left) / parts.seconds <= STALE_PROBE:
+    if probed and abs(probed.seconds - left) / parts.seconds <= ODD_PROBE:
         return probed
     how = "the step less the exposed exchange of the rank that waits least"
     if probed:
-        how += "; the steps probed without exchange no longer fit the others, so they are not used"
+        share = words.share(1 - probed.seconds / parts.seconds)
+        how += f"; steps probed without exchange ({share} shorter) do not fit the others, and are not used"
     return WithoutExchange(left, False, how)
 
 

@@ -80,7 +80,9 @@ def _opening(
         return f"Computing: {split}."
     if verdict == "unknown":
         return f"Unknown: {split}; the rest is in no recorded phase."
-    text = f"Waiting for {CAUSES[verdict]}: {split}."
+    # Between ranks of one machine there is no network, whatever the verdict is called.
+    inside = verdict == "waiting_network" and len(set(records.facts.rank_hosts)) == 1
+    text = f"Waiting for {'the exchange between its ranks' if inside else CAUSES[verdict]}: {split}."
     if verdict == "waiting_straggler":
         who = straggler(records)
         text += f" The slow one is {who}." if who else " No rank is always the slow one: it changes."

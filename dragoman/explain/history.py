@@ -13,20 +13,32 @@ from dragoman.measure.records import Records
 # (three standard deviations) and by more than what matters (1 %).
 RISE_IN_NOISE = 3.0
 RISE_SHARE = 0.01
-# A loss has diverged, rather than wandered, when it stands a fifth above its best.
+# A loss has diverged, rather than wandered, when it stands a fifth above its best; or a tenth, if it never
+# fell below its first value.
 DIVERGED_SHARE = 0.20
+NEVER_FELL_SHARE = 0.10
+# Above the loss of the first step, by more than steps differ, training has come to less than nothing. Where
+# the first step is not known: above ln(vocabulary), which guessing reaches; new weights miss it by a tenth.
+ABOVE_FIRST_SHARE = 0.05
+ABOVE_GUESSING_SHARE = 0.20
 BAD_OF_LAST = (10, 20)  # so many of the last steps had a gradient that is not finite
 BINS = 20
 
 
 @dataclass(frozen=True)
 class History:
-    """Evaluations in order of steps; NaN where something was not scored."""
+    """Evaluations in order of steps; NaN where something was not scored, inf where that gave no number."""
 
     steps: np.ndarray
     eval_loss: np.ndarray
     train_sample_loss: np.ndarray
     bleu: np.ndarray
+
+    @property
+    def last_eval_loss(self) -> float:
+        """As it was scored last: inf if it was no number; NaN if it never was scored."""
+        scored = self.eval_loss[~np.isnan(self.eval_loss)]
+        return float(scored[-1]) if len(scored) else float("nan")
 
     def of(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values, where there is one."""
@@ -42,7 +54,9 @@ def history(records: Records) -> History:
 
 
 def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
+    if value is None:
+        return float("nan")
+    return float("inf") if np.isnan(value) else float(value)
 
 
 def rise(values: np.ndarray) -> float:
@@ -65,14 +79,15 @@ def divergence(records: Records) -> str | None:
     if (bad == 1).sum() >= BAD_OF_LAST[0]:
         return f"{int((bad == 1).sum())} of the last {len(bad)} steps had a gradient that is not finite"
     past = history(records)
-    if past.eval_loss.size and np.isinf(past.eval_loss[-1]):
-        return "the held-out loss is not finite"
+    if np.isinf(past.last_eval_loss):
+        return "the last held-out loss was not a finite number"
+    return _lasting_rise(records, past) or _worse_than_untrained(records, past)
+
+
+def _lasting_rise(records: Records, past: History) -> str | None:
     _, held_out = past.of(past.eval_loss)
-    _, sample = past.of(past.train_sample_loss)
-    training = sample if len(sample) >= 3 else _binned(records)
-    if _rise_share(training) <= DIVERGED_SHARE:
-        return None
-    if len(held_out) >= 3 and _rise_share(held_out) <= DIVERGED_SHARE:
+    training = _training_losses(records, past)
+    if not _has_broken(training) or (len(held_out) >= 3 and not _has_broken(held_out)):
         return None
     text = f"the loss on training pairs rose from {training.min():.3g} to {training[-1]:.3g}"
     if len(held_out) >= 3:
@@ -80,11 +95,36 @@ def divergence(records: Records) -> str | None:
     return text
 
 
-def _rise_share(values: np.ndarray) -> float:
-    """Of the last value (the lower of the last two) above the best."""
-    if len(values) < 3 or values.min() <= 0:
-        return 0.0
-    return float(values[-2:].min() / values.min() - 1)
+def _worse_than_untrained(records: Records, past: History) -> str | None:
+    """Rates far too high do their harm before the first evaluation: what it sees may even fall again."""
+    loss, pieces = records.steps["loss"], records.facts.data_card.get("vocabulary_pieces")
+    if len(loss) and records.steps["step"][0] == 1 and np.isfinite(loss[0]):
+        level, of_what = float(loss[0]), "the first step's"
+        limit = (1 + ABOVE_FIRST_SHARE) * level
+    elif isinstance(pieces, int) and pieces > 1:
+        level, of_what = float(np.log(pieces)), "guessing's"
+        limit = (1 + ABOVE_GUESSING_SHARE) * level
+    else:
+        return None
+    losses = (_training_losses(records, past), past.of(past.eval_loss)[1])
+    ended = min((float(values[-2:].min()) for values in losses if len(values)), default=0.0)
+    if not len(losses[0]) or ended <= limit:  # a held-out loss alone may be that of an overfitted model
+        return None
+    return f"the loss ended at {ended:.3g}, above {of_what} {level:.3g}: worse than having learnt nothing"
+
+
+def _training_losses(records: Records, past: History) -> np.ndarray:
+    """Of a sample of training pairs at each evaluation, or of the steps themselves."""
+    _, sample = past.of(past.train_sample_loss)
+    return sample if len(sample) >= 3 else _binned(records)
+
+
+def _has_broken(losses: np.ndarray) -> bool:
+    """The last value (the lower of the last two) stands too far above the best."""
+    if len(losses) < 3 or losses.min() <= 0:
+        return False
+    share = losses[-2:].min() / losses.min() - 1
+    return bool(share > (DIVERGED_SHARE if losses.argmin() else NEVER_FELL_SHARE))
 
 
 def _binned(records: Records) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from dragoman.explain import words
 from dragoman.explain.counterfactual import (
     BOTTLENECK,
@@ -18,9 +16,10 @@ from dragoman.explain.counterfactual import (
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.gpus import gpu_use
 from dragoman.explain.link_only import from_link
+from dragoman.explain.mismatches import byte_mismatches
 from dragoman.explain.parts import StepParts, step_parts
 from dragoman.explain.straggler import straggler
-from dragoman.explain.traffic import MISMATCH, HostTraffic, gradient_traffic, interfaces, sent_per_step
+from dragoman.explain.traffic import gradient_traffic, sent_per_step
 from dragoman.measure.records import Records
 
 
@@ -129,39 +128,6 @@ def _single(records: Records, parts: StepParts, numbers: dict[str, float], evide
         share = words.share(parts.link / parts.seconds)
         text += f" Their exchange inside it took {share} of each step.{_straggler_note(records, parts)}"
     return Finding(id="network", verdict="single_machine", answer=text, numbers=numbers, evidence=evidence)
-
-
-def byte_mismatches(records: Records) -> list[str]:
-    """Where an interface carried over 15 % more or less than the exchange must send, and what that may be."""
-    expected = expected_bytes(records)
-    if not expected:
-        return []
-    found: dict[str, list[str]] = {}  # what was seen -> by which hosts
-    for row in gradient_traffic(records):
-        if text := _mismatch(records, row, expected):
-            hosts = records.facts.hosts
-            host = hosts[row.host] if row.host < len(hosts) else f"host {row.host}"
-            found.setdefault(text, []).append(host)
-    return [f"{words.listed(hosts)}{' each' * (len(hosts) > 1)} {text}" for text, hosts in found.items()]
-
-
-def _mismatch(records: Records, row: HostTraffic, expected: float) -> str | None:
-    ways = {"sent": row.sent_bytes, "received": row.received_bytes}
-    ways = {name: seen for name, seen in ways.items() if math.isfinite(seen)}
-    way = max(ways, key=lambda name: abs(ways[name] - expected))
-    ratio = ways[way] / expected
-    if abs(ratio - 1) <= MISMATCH:
-        return None
-    times = f"{ratio:.2f} x" if ratio > 1 else f"{words.share(ratio)} of"
-    seen = f"{way} {words.size(ways[way])} per step by {row.interface}, {times} the "
-    seen += f"{words.size(expected)} that the exchange needs"
-    if ratio > 1:
-        return f"{seen}: other traffic on this link, or retransmits"
-    for other in interfaces(records, row.host):
-        if other.interface != row.interface and abs(other.sent_bytes / expected - 1) <= MISMATCH:
-            carried = words.size(other.sent_bytes)
-            return f"{seen}: the wrong interface, for {other.interface} carried {carried} per step"
-    return f"{seen}: the wrong interface, or gradients that were compressed on their way"
 
 
 def _advice(records: Records, parts: StepParts, without: WithoutExchange, mismatches: list[str]) -> list[str]:

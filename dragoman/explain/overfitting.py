@@ -32,7 +32,7 @@ def explain(records: Records) -> Finding:
         best_eval_loss_step=int(steps[held_out.argmin()]),
     )
     if len(steps) < LEAST_POINTS:
-        because = f"{len(steps)} evaluations scored both sets, and a trend needs {LEAST_POINTS}"
+        because = f"a trend needs {LEAST_POINTS} evaluations of both sets, and there are {len(steps)}"
         return unknown("overfitting", because, numbers)
     return _judge(past, steps, held_out, sample, trend, numbers)
 

@@ -15,6 +15,7 @@ from dragoman.measure.records import Records
 LEAST_POINTS = 10  # for a correlation
 STRONG = 0.7  # explains half of the differences between steps
 WEAK = 0.3  # explains less than a tenth
+STEADY = 0.1  # an exchange that varies less, as a share of itself, can explain no differences between steps
 
 
 def explain(records: Records) -> Finding:
@@ -79,22 +80,28 @@ def _sentences(
     sentences = [_bytes(records)] if sent_per_step(records) is not None else []
     if burst:
         flow = f"{words.share(burst.share)} of a step's bytes flow in its busiest quarter (even flow: 25%)"
-        where = f", {words.share(burst.phase_share)} of them during {burst.phase}" if burst.phase else ""
+        # The lens marks the wait for the exchange as part of the backward pass, which it follows.
+        phase = "backward and the wait after it" if burst.phase == "backward" else burst.phase
+        where = f", {words.share(burst.phase_share)} of them during {phase}" if phase else ""
         sentences.append(f"{flow}{where}.")
     if with_exchange is not None:
-        sentences.append(
-            f"Step time goes with exchange time {_strength(with_exchange)} (correlation {with_exchange:.2f})"
-            + (
-                f" and with bytes {_strength(with_bytes)} ({with_bytes:.2f})."
-                if with_bytes is not None
-                else "."
-            )
-        )
+        sentences.append(_going_with(records, with_exchange, with_bytes))
     if link and link[1] >= WORTH_TRYING:
         sentences.append(f"On {link[0]} steps would be about {link[1]:.1f} x faster.")
     elif link:
         sentences.append(f"On {link[0]} a step would take about as long.")
     return sentences
+
+
+def _going_with(records: Records, with_exchange: float, with_bytes: float | None) -> str:
+    least = records.phase("exchange", "least")[settled(records)]
+    text = f"Step time goes with exchange time {_strength(with_exchange)} (correlation {with_exchange:.2f})"
+    if with_bytes is not None:
+        text += f" and with bytes {_strength(with_bytes)} ({with_bytes:.2f})"
+    if abs(with_exchange) < WEAK and 0 < np.nanstd(least) < STEADY * np.nanmean(least):
+        usual = words.seconds(float(np.nanmean(least)))
+        text += f": the exchange takes the same {usual} in every step, and what differs lies elsewhere"
+    return f"{text}."
 
 
 def _bytes(records: Records) -> str:

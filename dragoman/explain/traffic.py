@@ -140,11 +140,8 @@ def _hosts(records: Records) -> list[int]:
 
 
 def _during_probes(records: Records, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Rows that may have seen a measurement of the link or of the exchange: bursts that no step sends.
-
-    Whether a probe's time is that of its beginning or of its end, it lies between these borders.
-    """
+    """Rows that may have seen a measurement of the link or of the exchange: bursts that no step sends."""
     touched = np.zeros(len(start), dtype=bool)
     for probe in records.probes:
-        touched |= (start < probe.time + probe.seconds) & (end > probe.time - probe.seconds)
+        touched |= (start < probe.time + probe.seconds) & (end > probe.time)
     return touched

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+NAMED_HOSTS = 3
+
 
 def seconds(value: float) -> str:
     """47 ms, 1.93 s, 12 min 5 s, 3 h 20 min, 2 d 4 h."""
@@ -42,6 +44,12 @@ def share(value: float) -> str:
 def listed(parts: Sequence[str]) -> str:
     """a, b and c"""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def hosts(names: Sequence[str]) -> str:
+    """The first few by name, the others by number: a sentence with 64 names is not read."""
+    more = len(names) - NAMED_HOSTS
+    return listed([*names[:NAMED_HOSTS], f"{more} more"] if more > 0 else names)
 
 
 def _scaled(value: float, units: Sequence[str]) -> str:

@@ -55,7 +55,18 @@ class RecordsFile:
     """records.db, open for writing. Only rank 0 has one."""
 
     def __init__(self, path: Path):
-        self._database = sqlite3.connect(path, check_same_thread=False)
+        try:
+            self._database = sqlite3.connect(path, check_same_thread=False)
+            self._create()
+        except sqlite3.DatabaseError as error:
+            raise DataError(
+                f"the records cannot be written: {error}",
+                path=path,
+                hint="see whether the disk is full; a damaged file can be moved away, and a new one is begun",
+            ) from None
+
+    def _create(self) -> None:
+        """What is not there yet."""
         # WAL: a report may read while the run writes; NORMAL: a power cut loses rows, not the file.
         self._database.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
         with self._database:

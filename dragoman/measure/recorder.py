@@ -94,9 +94,9 @@ class Recorder:
         )
         self._writer.do(lambda file: file.add_row("evaluations", row))
 
-    def probe(self, kind: str, step: int, seconds: float, **numbers: float) -> None:
+    def probe(self, kind: str, step: int, began: float, seconds: float, **numbers: float) -> None:
         probe = Probe(
-            time=time.time(),
+            time=began,
             attempt=self._attempt.number,
             step=step,
             kind=kind,

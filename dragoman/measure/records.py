@@ -11,10 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
 STATISTICS = ("mean", "least", "most", "slowest")  # over ranks; `slowest` is a rank's number
+
+
+class Row(BaseModel):
+    """A row that is kept as JSON, which has no NaN: a loss that is not finite is a finding, not a gap."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
 
 
 class RunFacts(BaseModel):
@@ -37,7 +43,7 @@ class RunFacts(BaseModel):
     recording_seconds: float | None = None  # what measuring has cost so far, on the slowest rank
 
 
-class Attempt(BaseModel):
+class Attempt(Row):
     number: int
     started: float
     first_step: int  # the first step this attempt makes
@@ -46,11 +52,11 @@ class Attempt(BaseModel):
     reason: str | None = None  # why it ended; None if it did not end by itself
 
 
-class EvaluationRow(BaseModel):
+class EvaluationRow(Row):
     step: int
     attempt: int
     time: float
-    eval_loss: float | None = None
+    eval_loss: float | None = None  # NaN: it was scored, and the loss was no number
     train_sample_loss: float | None = None
     bleu: float | None = None
     bleu_signature: str | None = None
@@ -59,7 +65,7 @@ class EvaluationRow(BaseModel):
     seconds: float | None = None
 
 
-class Event(BaseModel):
+class Event(Row):
     time: float  # when it began
     attempt: int
     step: int
@@ -68,7 +74,7 @@ class Event(BaseModel):
     detail: str = ""
 
 
-class Probe(BaseModel):
+class Probe(Row):
     """Something measured on purpose.
 
     kind "exchange": numbers step_seconds and step_seconds_without_exchange (both without data waiting and
@@ -76,7 +82,7 @@ class Probe(BaseModel):
     slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once.
     """
 
-    time: float
+    time: float  # when it began
     attempt: int
     step: int
     kind: str

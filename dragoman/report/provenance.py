@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dragoman.explain import words
 from dragoman.measure.records import Records
 from dragoman.report import units
 from dragoman.rundir import RunFolder
@@ -29,12 +30,12 @@ def fact_rows(records: Records) -> list[tuple[str, str]]:
         ("name", facts.name),
         ("recorded by", facts.source),
         ("ranks", units.shown("ranks", facts.ranks)),
-        ("hosts", ", ".join(facts.hosts)),
+        ("hosts", words.hosts(facts.hosts)),
         ("device", facts.device),
         ("parameters", units.shown("parameters", facts.parameters)),
         ("exchange", facts.exchange),
         ("gradients per rank", units.shown("gradient_bytes", facts.gradient_bytes)),
-        ("gradients leave by", ", ".join(facts.gradient_interfaces)),
+        ("gradients leave by", words.listed(sorted(set(facts.gradient_interfaces)))),
         ("data fingerprint", facts.data_card.get("fingerprint")),
     ]
     return [(name, str(value)) for name, value in rows if value and value != units.NOT_KNOWN]

@@ -42,7 +42,7 @@ _VERDICTS: dict[str, tuple[str, str]] = {
     "yes": ("bad", "yes"),
     "no": ("good", "no"),
     "computing": ("good", "computing"),
-    "waiting_network": ("bad", "waiting for the network"),
+    "waiting_network": ("bad", "waiting for the exchange"),
     "waiting_data": ("bad", "waiting for data"),
     "waiting_straggler": ("bad", "waiting for a slow rank"),
     "bottleneck": ("bad", "the bottleneck"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from dragoman.sync.route import interface_towards, own_address_towards
 from dragoman.sync.world import World
@@ -26,9 +27,19 @@ def find(world: World) -> Topology:
     names = world.gather_text(socket.gethostname())
     hosts = list(dict.fromkeys(names))
     rank_hosts = [hosts.index(name) for name in names]
-    # The address by which this host reaches the meeting point. On the meeting point's own host that may be
-    # loopback, which is no way to the others: so the interface is found from the route to another host.
-    addresses = world.gather_text(own_address_towards(world.meeting_point))
-    others = [a for a, host in zip(addresses, rank_hosts, strict=True) if host != rank_hosts[world.rank]]
-    interfaces = world.gather_text(interface_towards(others[0] if others else "127.0.0.1"))
+    interfaces = world.gather_text(interface_towards(_address_elsewhere(world, rank_hosts)))
     return Topology(hosts, rank_hosts, [interfaces[rank_hosts.index(host)] for host in range(len(hosts))])
+
+
+def _address_elsewhere(world: World, rank_hosts: list[int]) -> str:
+    """An address on another host, reached the way the gradients go; loopback if there is none. Collective.
+
+    Where Debian's installer wrote the hosts file, the meeting point's name is loopback on its own host. So
+    that host takes the address of another, and another that hears of loopback only takes the meeting point.
+    """
+    addresses = world.gather_text(own_address_towards(world.meeting_point))
+    own_host = rank_hosts[world.rank]
+    others = [a for a, host in zip(addresses, rank_hosts, strict=True) if host != own_host]
+    if not others:
+        return "127.0.0.1"
+    return next((a for a in others if not ip_address(a).is_loopback), world.meeting_point)

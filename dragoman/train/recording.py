@@ -73,11 +73,11 @@ def _flops_per_step(state: State, data: DataSet) -> float:
 
 
 def _probe(made: Recorder, state: State, world: World, topology: Topology) -> None:
-    began = time.monotonic()
+    began = time.time()
     peak = probes.peak_flops_per_second(world)
-    made.probe("peak", state.step, time.monotonic() - began, flops_per_second=peak)
+    made.probe("peak", state.step, began, time.time() - began, flops_per_second=peak)
     if len(topology.hosts) > 1:
-        began = time.monotonic()
+        began = time.time()
         bits, round_trip = probes.link(world, topology)
-        cost = time.monotonic() - began
-        made.probe("link", state.step, cost, bits_per_second=bits, round_trip_seconds=round_trip)
+        cost = time.time() - began
+        made.probe("link", state.step, began, cost, bits_per_second=bits, round_trip_seconds=round_trip)

@@ -1,10 +1,13 @@
 """explain/convergence.py: converged, improving, diverged and unknown, each from a run where it is true."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from dragoman.explain.convergence import explain
-from dragoman.measure.records import Attempt
+from dragoman.measure.database import RecordsFile, read
+from dragoman.measure.records import Attempt, EvaluationRow
 from tests.explain import build
 
 
@@ -99,6 +102,71 @@ def test_both_losses_rising_is_divergence() -> None:
     assert finding.verdict == "diverged"
     assert "held-out loss from" in finding.answer
     assert "lower learning rate" in finding.advice[0]
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_held_out_loss_that_is_no_number_is_divergence(loss: float, tmp_path: Path) -> None:
+    """Also after records.db: neither JSON nor SQLite has such numbers."""
+    file = RecordsFile(tmp_path / "records.db")
+    for step, value in ((10, 3.0), (20, 2.5), (30, loss)):
+        file.add_row("evaluations", EvaluationRow(step=step, attempt=0, time=0, eval_loss=value))
+    finding = explain(read(tmp_path / "records.db"))
+    assert finding.verdict == "diverged"
+    assert "not a finite number" in finding.answer
+    assert finding.numbers["best_eval_loss"] == 2.5
+    assert "last_eval_loss" not in finding.numbers, "JSON could not hold it"
+
+
+def test_loss_that_was_not_scored_last_is_no_divergence() -> None:
+    records = build.evaluated(eval_loss=settled)
+    records.evaluations.append(EvaluationRow(step=30_000, attempt=1, time=0, bleu=30.0))
+    finding = explain(records)
+    assert finding.verdict == "converged"
+    assert finding.numbers["last_eval_loss"] == pytest.approx(1.8, abs=0.02)
+
+
+def test_loss_that_only_ever_rose_is_divergence() -> None:
+    def rising(step: np.ndarray) -> np.ndarray:
+        return 6.5 + 0.9 * (1 - np.exp(-(step - 1000) / 3000))  # 14 % in all
+
+    assert explain(build.evaluated(eval_loss=rising, train_sample_loss=rising)).verdict == "diverged"
+    learning = build.evaluated(eval_loss=rising, train_sample_loss=lambda s: 6 * np.exp(-s / 4000))
+    assert explain(learning).verdict != "diverged", "overfitted from the first evaluation on"
+
+
+def recovering(step: np.ndarray) -> np.ndarray:
+    """From an explosion before the first evaluation; of a run that was really made, with a rate of 2."""
+    return 7.5 + 80 * np.exp(-(step - 50) / 50)
+
+
+def test_loss_that_falls_from_an_explosion_is_divergence_while_it_is_above_the_first() -> None:
+    records = build.records(
+        eval_loss=recovering, sample_loss=recovering, loss=lambda n: np.where(n == 1, 5.3, recovering(n))
+    )
+    finding = explain(records)
+    assert finding.verdict == "diverged"
+    assert "above the first step's 5.3" in finding.answer
+    records.steps["loss"][0] = 9.0  # the same, but below what it began with
+    assert explain(records).verdict != "diverged"
+
+
+def test_without_the_first_step_guessing_is_the_measure() -> None:
+    records = build.evaluated(eval_loss=recovering, train_sample_loss=recovering, count=8, every=50)
+    assert explain(records).verdict != "diverged", "nothing is known to hold it against"
+    records.facts.data_card = {"vocabulary_pieces": 64}
+    finding = explain(records)
+    assert finding.verdict == "diverged"
+    assert "above guessing's 4.16" in finding.answer
+    records.facts.data_card = {"vocabulary_pieces": 32_000}
+    assert explain(records).verdict != "diverged"
+
+
+def test_a_run_in_its_first_steps_has_not_diverged() -> None:
+    """Rates are still low: the loss stands a little above that of guessing, and hardly moves."""
+    records = build.records(
+        steps=60, evaluate_every=20, loss=lambda n: 11.4 - 1e-3 * n, eval_loss=lambda s: 11.4 - 1e-3 * s
+    )
+    assert explain(records).verdict == "unknown"
 
 
 def test_stop_for_bad_gradients_is_divergence() -> None:

@@ -83,6 +83,14 @@ def test_one_machine_is_not_sent_to_the_network() -> None:
     assert not any("network" in text for text in advice)
 
 
+def test_one_machine_waits_for_its_own_ranks() -> None:
+    inside = explain(build.records(hosts=1, exchange=0.5))
+    assert inside.verdict == "waiting_network", "the ids are fixed"
+    assert inside.answer.startswith("Waiting for the exchange between its ranks: ")
+    between = explain(build.records(hosts=2, exchange=0.5))
+    assert between.answer.startswith("Waiting for the exchange of gradients: ")
+
+
 def test_busy_at_42_watts_is_not_computing() -> None:
     finding = explain(build.records(exchange=2.9, gpu_watts=42.0))
     assert finding.verdict == "waiting_network"

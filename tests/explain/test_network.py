@@ -84,6 +84,16 @@ def test_other_traffic_is_said() -> None:
     assert "what else uses the link" in finding.advice[0]
 
 
+def test_64_hosts_are_counted_not_listed() -> None:
+    records = build.records(exchange=0.5, steps=60, ranks=64, hosts=64, other_bytes_per_second=1.5e8)
+    rows = records.nics["interface"] == "eth1"
+    records.nics["sent_bytes"][rows] *= 1 + records.nics["host"][rows] / 640  # no two hosts alike
+    answer = explain(records).answer
+    assert answer.count("other traffic") <= 2, "a sentence for each way, not for each host"
+    assert "host0, host1, host2 and 61 more each sent" in answer
+    assert len(answer) < 700
+
+
 def test_wrong_interface_is_named() -> None:
     finding = explain(build.records(interface="eth0"))
     assert "wrong interface, for eth0 carried 365 MB" in finding.answer
@@ -116,6 +126,14 @@ def test_one_machine_has_no_network_but_still_shares() -> None:
     assert explain(build.records(hosts=1, ranks=1, exchange=0.0)).verdict == "single_machine"
 
 
+def test_a_probe_of_unlucky_steps_gives_way_to_the_clocks() -> None:
+    """Something else computed while the probe's steps were made with the exchange."""
+    records = build.records(exchange=0.05)
+    for probe in records.probes_of("exchange"):
+        probe.numbers["step_seconds"] = 2 * probe.numbers["step_seconds_without_exchange"]
+    assert explain(records).verdict == "not_bottleneck"
+
+
 def test_old_probe_gives_way_to_the_clocks() -> None:
     """The link was free when the probe ran, and is not now."""
     records = build.records(exchange=1.0)
@@ -124,7 +142,7 @@ def test_old_probe_gives_way_to_the_clocks() -> None:
     finding = explain(records)
     assert finding.verdict == "bottleneck"
     assert finding.confidence == "estimated"
-    assert any("no longer fit" in text for text in finding.evidence)
+    assert any("do not fit the others" in text for text in finding.evidence)
 
 
 def test_probe_alone_is_enough() -> None:

@@ -20,6 +20,12 @@ def test_step_time_does_not_follow_an_exchange_that_hardly_costs() -> None:
     assert "hardly at all" in finding.answer
 
 
+def test_a_steady_exchange_is_not_taken_for_a_cheap_one() -> None:
+    finding = explain(build.records(exchange=2.0, exchange_jitter=0.01, jitter=0.3))
+    assert abs(finding.numbers["correlation"]) < 0.3
+    assert "the exchange takes the same 2 s in every step" in finding.answer
+
+
 def test_bytes_per_step_are_those_on_the_interface() -> None:
     assert explain(build.records()).numbers["bytes_per_step_per_host"] == pytest.approx(365.3e6, rel=0.02)
     assert "though the exchange needs 365 MB" in explain(build.records(interface="eth0")).answer

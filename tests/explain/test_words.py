@@ -33,3 +33,11 @@ def test_sizes_rates_and_shares() -> None:
     assert words.count(60_880_896) == "60.9 million"
     assert words.listed(["a"]) == "a"
     assert words.listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_many_hosts_are_counted() -> None:
+    names = [f"h{number}" for number in range(64)]
+    assert words.hosts(names[:1]) == "h0"
+    assert words.hosts(names[:3]) == "h0, h1 and h2"
+    assert words.hosts(names) == "h0, h1, h2 and 61 more"
+    assert words.hosts([]) == ""

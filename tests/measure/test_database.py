@@ -62,6 +62,15 @@ def test_what_is_not_a_number_comes_back_as_nan(file: RecordsFile, tmp_path: Pat
     assert np.isnan(read(tmp_path / "records.db").steps["loss"]).all()
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 2.5, None])
+def test_a_loss_that_is_no_number_is_told_from_one_that_was_not_scored(
+    value: float | None, file: RecordsFile, tmp_path: Path
+) -> None:
+    file.add_row("evaluations", EvaluationRow(step=4, attempt=0, time=0, eval_loss=value))
+    (row,) = read(tmp_path / "records.db").evaluations
+    assert repr(row.eval_loss) == repr(value)
+
+
 def test_old_seconds_become_minutes_that_keep_bytes_and_peaks(file: RecordsFile, tmp_path: Path) -> None:
     times = np.arange(600.0)
     rates = np.where(times % 60 == 30, 100.0, 10.0)

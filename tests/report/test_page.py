@@ -48,7 +48,7 @@ def test_holds_every_answer_with_verdict_numbers_advice_and_evidence(rich: str) 
         assert finding.answer in text
         assert f'id="{finding.id}" class="answer" data-verdict="{finding.verdict}"' in rich
         assert all(part in text for part in [*finding.advice, *finding.evidence])
-    assert "waiting for the network" in text
+    assert "waiting for the exchange" in text
     assert "Measuring cost 7.2 s" in text
     assert "train.warmup_steps" in text
     assert "packages.torch" in text

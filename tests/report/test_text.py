@@ -22,7 +22,7 @@ def test_answers_fit_80_columns_without_colours() -> None:
         assert finding.question in flat
         assert finding.answer in flat
         assert all(f"Try: {advice}" in flat for advice in finding.advice)
-    assert "[waiting for the network]" in flat
+    assert "[waiting for the exchange]" in flat
     assert "gain if doubled BLEU 0.48 (0.2 to 0.8)" in flat
     assert "Measuring cost 7.2 s" in flat
 

@@ -1,0 +1,80 @@
+"""Interfaces that carried clearly more or less than the exchange must send, and what that may be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dragoman.explain import words
+from dragoman.explain.counterfactual import expected_bytes
+from dragoman.explain.traffic import MISMATCH, HostTraffic, gradient_traffic, interfaces
+from dragoman.measure.records import Records
+
+
+@dataclass(frozen=True)
+class _Mismatch:
+    """Of one host, per step."""
+
+    host: str
+    way: str  # sent or received
+    interface: str
+    seen_bytes: float
+    is_more: bool
+    instead: str = ""  # the interface that carried what was expected of this one
+    instead_bytes: float = 0.0
+
+    @property
+    def kind(self) -> tuple[str, str, bool, str]:
+        return self.way, self.interface, self.is_more, self.instead
+
+
+def byte_mismatches(records: Records) -> list[str]:
+    """A sentence for each kind of difference of over 15 %, however many hosts show it."""
+    expected = expected_bytes(records)
+    if not expected:
+        return []
+    found: dict[tuple[str, str, bool, str], list[_Mismatch]] = {}
+    for row in gradient_traffic(records):
+        if mismatch := _mismatch(records, row, expected):
+            found.setdefault(mismatch.kind, []).append(mismatch)
+    return [_sentence(alike, expected) for alike in found.values()]
+
+
+def _mismatch(records: Records, row: HostTraffic, expected: float) -> _Mismatch | None:
+    ways = {"sent": row.sent_bytes, "received": row.received_bytes}
+    ways = {name: seen for name, seen in ways.items() if math.isfinite(seen)}
+    way = max(ways, key=lambda name: abs(ways[name] - expected))
+    if abs(ways[way] / expected - 1) <= MISMATCH:
+        return None
+    hosts = records.facts.hosts
+    host = hosts[row.host] if row.host < len(hosts) else f"host {row.host}"
+    if ways[way] > expected:
+        return _Mismatch(host, way, row.interface, ways[way], is_more=True)
+    for other in interfaces(records, row.host):
+        if other.interface != row.interface and abs(other.sent_bytes / expected - 1) <= MISMATCH:
+            instead = (other.interface, other.sent_bytes)
+            return _Mismatch(host, way, row.interface, ways[way], False, *instead)
+    return _Mismatch(host, way, row.interface, ways[way], is_more=False)
+
+
+def _sentence(alike: list[_Mismatch], expected: float) -> str:
+    first, count = alike[0], len(alike)
+    seen = [mismatch.seen_bytes for mismatch in alike]
+    sizes = _span(words.size(min(seen)), words.size(max(seen)))
+    low, high = min(seen) / expected, max(seen) / expected
+    if first.is_more:
+        times = f"{_span(f'{low:.2f}', f'{high:.2f}')} x"
+        cause = "other traffic on this link, or retransmits"
+    else:
+        times = f"{_span(words.share(low), words.share(high))} of"
+        cause = "the wrong interface, or gradients that were compressed on their way"
+    if first.instead:
+        carried = words.size(sum(mismatch.instead_bytes for mismatch in alike) / count)
+        cause = f"the wrong interface, for {first.instead} carried {carried} per step"
+    hosts = words.hosts([mismatch.host for mismatch in alike]) + " each" * (count > 1)
+    needed = f"{times} the {words.size(expected)} that the exchange needs"
+    return f"{hosts} {first.way} {sizes} per step by {first.interface}, {needed}: {cause}"
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,43 @@
+"""What is measured on purpose, against what is known: tc's rate, and matrix products timed here."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from dragoman.measure import probes
+from dragoman.sync import world as worlds
+from testbed import Cluster
+from tests.sync.hosts import ranks_on
+
+
+def flops_per_second_of_one_product(size: int) -> float:
+    """The best of a few: other programs may use the core meanwhile."""
+    left, right = torch.rand(size, size), torch.rand(size, size)
+    seconds = []
+    for _ in range(8):
+        began = time.perf_counter()
+        torch.mm(left, right)
+        seconds.append(time.perf_counter() - began)
+    return 2 * size**3 / min(seconds)
+
+
+def test_the_peak_is_near_the_best_product_of_the_same_size(world_of_one: None) -> None:
+    with worlds.join(60) as world:
+        peak = probes.peak_flops_per_second(world)
+        best = flops_per_second_of_one_product(1024)  # with as many threads
+    assert 0.2 * best < peak < 1.5 * best
+    assert peak > 1e9
+
+
+@pytest.mark.usefixtures("hosts_are_possible")
+def test_the_link_is_measured_within_a_tenth_of_its_rate() -> None:
+    with Cluster(hosts=2, rate="100mbit") as cluster:
+        said = ranks_on(cluster, [1, 1], "tests.measure.probe_link")
+    found = [tuple(map(float, text.split())) for text in said]
+    assert found[0] == found[1], "all ranks know the slowest"
+    bits_per_second, round_trip_seconds = found[0]
+    assert bits_per_second == pytest.approx(100e6, rel=0.10)
+    assert 0 < round_trip_seconds < 0.1

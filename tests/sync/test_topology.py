@@ -1,0 +1,35 @@
+"""Which rank is where, as found by ranks on real hosts and by a world of one."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from dragoman.sync import topology
+from dragoman.sync import world as worlds
+from dragoman.sync.topology import Topology
+from testbed import Cluster
+from tests.sync.hosts import ranks_on
+
+
+def test_the_leader_of_a_host_is_its_first_rank() -> None:
+    dealt_in_turns = Topology(["a", "b", "c"], [0, 1, 2, 0, 1, 2], ["eth0"] * 3)
+    assert dealt_in_turns.leaders == [0, 1, 2]
+    assert Topology(["a", "b"], [0, 0, 1, 1], ["eth0"] * 2).leaders == [0, 2]
+
+
+def test_a_world_of_one_is_one_host_that_needs_no_cable(world_of_one: None) -> None:
+    with worlds.join(60) as world:
+        assert topology.find(world) == Topology([socket.gethostname()], [0], ["lo"])
+
+
+@pytest.mark.usefixtures("hosts_are_possible")
+def test_every_rank_finds_the_same_hosts_and_the_cable_between_them() -> None:
+    """Also on the meeting point's own host, whose name is a loopback address there, as on Debian."""
+    with Cluster(hosts=2, loopback_name=True) as cluster:
+        said = ranks_on(cluster, [2, 1], "tests.sync.find_topology")
+    found = [Topology(**json.loads(text)) for text in said]
+    assert found == [Topology(["h0", "h1"], [0, 0, 1], ["eth0", "eth0"])] * 3
+    assert found[0].leaders == [0, 2]
