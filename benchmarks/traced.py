@@ -1,0 +1,98 @@
+"""dragoman with traceml-ai attached, as its documentation asks of a training loop of one's own.
+
+    python traced.py [HINDRANCE ...] train CONFIG ...
+
+A program of traceml.py; hindrances are those of hindered.py. It is attached to see as much as it can:
+
+- its step is the whole body of our loop, so evaluations and checkpoints are in it, as "residual" time;
+- it counts reading as input only before a step, so a step's microbatches are read before it begins;
+- the steps that we compute again without the exchange, for our own report, are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import hindered
+import numpy as np
+import traceml_ai as traceml
+from traceml_ai.runtime.lifecycle import get_active_runtime_handle
+
+from dragoman.data.batches import Batches, Microbatch, Position, Step
+from dragoman.sync.world import World
+from dragoman.train import loop, run
+
+START_SECONDS = 60.0  # until its aggregator, which starts together with us, can be reached
+
+
+class ReadAhead:
+    """This rank's microbatches of a step, read before the step."""
+
+    def __init__(self, batches: Batches, world: World):
+        self._after, self._load, self._world = batches.after, batches.load, world
+        self._read: dict[bytes, Microbatch] = {}
+
+    def after(self, position: Position) -> Iterator[Step]:
+        for batch in self._after(position):
+            mine = [batch.microbatches[number] for number in batch.share(self._world.rank, self._world.size)]
+            self._read = {rows.tobytes(): self._load(rows) for rows in mine}
+            yield batch
+
+    def load(self, rows: np.ndarray) -> Microbatch:
+        return self._read.get(rows.tobytes()) or self._load(rows)
+
+
+def traced(train: Callable[..., Any], aggregator: subprocess.Popen[bytes] | None) -> Callable[..., Any]:
+    def train_traced(state: Any, run: Any) -> Any:
+        ahead, model = ReadAhead(run.batches, run.stepper._world), run.stepper._exchange.model
+
+        def after(position: Position) -> Iterator[Step]:
+            for batch in traceml.wrap_dataloader_fetch(ahead.after(position)):
+                with traceml.trace_step(model):
+                    yield batch  # the loop's body runs before this goes on
+
+        run.batches.after, run.batches.load = after, ahead.load
+        run.counterfactual.before_step = lambda batch: None
+        try:
+            return train(state, run)
+        finally:
+            stop(aggregator)
+
+    return train_traced
+
+
+def serve() -> subprocess.Popen[bytes]:
+    """Its own process that gathers from all ranks; ours are started by torchrun, not by `traceml run`."""
+    world, local = (os.environ[name] for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    command = [sys.executable, "-m", "traceml_ai.launcher.cli", "serve", "--mode=summary"]
+    command += [f"--nnodes={int(world) // int(local)}", f"--nproc-per-node={local}"]
+    command += [f"--run-name={os.environ['TRACEML_SESSION_ID']}", "--aggregator-bind-host=0.0.0.0"]
+    return subprocess.Popen(command)
+
+
+def stop(aggregator: subprocess.Popen[bytes] | None) -> None:
+    """Now, as a rank of dragoman leaves without the handlers that Python runs at the end."""
+    if handle := get_active_runtime_handle():
+        handle.stop()
+    if aggregator:
+        aggregator.terminate()  # it waits for the other ranks, and writes its summary
+        aggregator.wait()
+
+
+def main() -> None:
+    aggregator = serve() if os.environ["RANK"] == "0" else None
+    traceml.init(
+        aggregator_host=os.environ["MASTER_ADDR"],
+        connect_timeout_sec=START_SECONDS,
+        on_missing_aggregator="raise",
+    )
+    run.train = traced(loop.train, aggregator)
+    hindered.main()
+
+
+if __name__ == "__main__":
+    main()

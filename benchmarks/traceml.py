@@ -1,0 +1,115 @@
+"""The truth bench's trainings under traceml-ai: what it says of the same injected causes.
+
+    python -m venv ENV && ENV/bin/pip install traceml-ai -c constraints.txt -e .
+    ENV/bin/python benchmarks/traceml.py [--only NAME ...] [--out traceml.jsonl]
+
+All scenarios about speed; it has no verdicts about learning. Verdict, reason and advice are its own words,
+from the summary that it writes at the end of a run; traced.py says how it is attached. Needs root for the
+scenarios with several hosts. A scenario takes 20 to 60 s on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.trainings import train, write_corpus
+from benchmarks.truth import CONFIGS, CORPORA, SCENARIOS
+from testbed import why_not
+
+APPLICABLE = [name for name, scenario in SCENARIOS.items() if scenario.config == "speed"]
+PARTS = ("input_wait", "forward", "backward", "optimizer", "residual")
+
+
+def summary(name: str, folder: Path) -> Mapping[str, Any]:
+    """Trains the scenario with traceml-ai attached; what it wrote at the end."""
+    scenario = SCENARIOS[name]
+    config = folder / f"{scenario.config}.toml"
+    config.write_text(CONFIGS[scenario.config])
+    data = folder / "corpora" / scenario.corpus / "data"
+    if not data.exists():
+        write_corpus(data.parent, **CORPORA[scenario.corpus])
+    written = folder / "traceml"
+    # It reads these itself, in its own process and in every rank.
+    os.environ |= {"TRACEML_LOGS_DIR": str(written), "TRACEML_SESSION_ID": name}
+    settings, where = scenario.settings, scenario.where
+    if where.relief_step:  # its summary is of the whole run, so the run ends where the relief would come
+        settings += (f"train.steps={where.relief_step + 1}",)  # it does not get the last step
+        where = replace(where, relief_step=0)
+    train(config, data, folder / "runs" / name, settings, where, program="traced.py")
+    found: Mapping[str, Any] = json.loads((written / name / "final_summary.json").read_text())
+    return found
+
+
+def row(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario's result, as it stands in the file of results."""
+    verdict, steps = found["primary_diagnosis"], found["step_time"]
+    means = {rank: facts["metrics"] for rank, facts in steps["groups"]["rows"].items()}
+    return {
+        "scenario": name,
+        "cause": SCENARIOS[name].cause,
+        "traceml_ai": version("traceml-ai"),
+        "verdict": verdict["status"],
+        "severity": verdict["severity"],
+        "why": verdict["summary"],
+        "next": verdict["action"],
+        "also": [issue["status"] for issue in steps["issues"] if issue["status"] != verdict["status"]],
+        "steps": steps["global"]["window"]["steps_analyzed"],
+        "milliseconds": {
+            rank: {part: mean[f"{part}_ms"] for part in PARTS if mean[f"{part}_ms"] is not None}
+            for rank, mean in means.items()
+        },
+    }
+
+
+def line(result: Mapping[str, Any]) -> str:
+    also = f" (also {', '.join(result['also'])})" if result["also"] else ""
+    lines = [f"{result['scenario']:20} {result['verdict']}{also}: {result['why']} {result['next']}"]
+    for rank, parts in result["milliseconds"].items():
+        said = ", ".join(f"{part} {milliseconds:.0f}" for part, milliseconds in parts.items())
+        lines.append(f"{'':20} rank {rank}, ms: {said}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=APPLICABLE, default=APPLICABLE, metavar="NAME")
+    parser.add_argument("--out", type=Path, default=Path("traceml.jsonl"), help="results, a line each")
+    parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed)")
+    arguments = parser.parse_args()
+    try:
+        version("traceml-ai")
+    except PackageNotFoundError:
+        print("traceml-ai is not installed here; --help says how to install it", file=sys.stderr)
+        return 1
+    if any(SCENARIOS[name].where.hosts for name in arguments.only) and (reason := why_not()):
+        print(f"no hosts here: {reason}", file=sys.stderr)
+        return 1
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="dragoman-traceml-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(arguments.out, "a") as file:
+        for name in arguments.only:
+            result = row(name, summary(name, folder))
+            print(line(result), flush=True)
+            file.write(json.dumps(result) + "\n")
+            file.flush()
+    if arguments.folder is None:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,255 @@
+"""Small real trainings for benchmarks and their tests, on this machine or on hosts of the test bed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from dragoman.data import demo
+from dragoman.errors import DataError
+from dragoman.explain.finding import Finding
+from dragoman.explain.run import explain
+from dragoman.measure import database
+from dragoman.measure.records import Records, Table
+from dragoman.rundir import RunFolder
+from testbed import Cluster
+
+HERE = Path(__file__).parent
+MOST_SECONDS = 300  # of one training
+SETTLING_SECONDS = 2.0  # after a relief: queues empty, connections speed up
+PYTHON = [sys.executable, "-m"]
+# As `dragoman train` sets it for the workers that it starts itself.
+MALLOC = (
+    "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
+)
+WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", "dark"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a training runs, and what is in its way."""
+
+    workers: int = 1  # on this machine, if `hosts` is 0
+    hosts: int = 0  # of the test bed, with one worker and one core each
+    rate: str | None = None  # of their links
+    slow_host: float | None = None  # the last host gets this share of a core
+    busy_neighbour: bool = False  # another program computes on the last host's core
+    traffic: str | None = None  # another program sends from the first host to the second
+    relief_step: int = 0  # after which all that is in the way of the hosts is taken away; 0 is never
+    hindrances: tuple[str, ...] = ()  # of hindered.py
+
+
+HERE_ALONE = Setting()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was recorded and found, up to the relief if there was one."""
+
+    records: Records
+    findings: Mapping[str, Finding] = field(repr=False)
+    relieved_step_seconds: float | None = None
+
+    def number(self, id: str, name: str) -> float:
+        return float(self.findings[id].numbers.get(name, float("nan")))
+
+    @property
+    def saved(self) -> float | None:
+        """The share of a step that taking the cause away saved, in the same training on the same machine."""
+        if self.relieved_step_seconds is None:
+            return None
+        return 1 - self.relieved_step_seconds / self.number("step_time", "mean_seconds")
+
+
+def explained(records: Records, relieved_step_seconds: float | None = None) -> Outcome:
+    return Outcome(records, {finding.id: finding for finding in explain(records)}, relieved_step_seconds)
+
+
+def until(records: Records, step: int) -> Records:
+    """As they would be if the run had ended after that step."""
+    ended = float(records.steps["ended"][records.steps["step"] == step][0])
+
+    def early(table: Table, column: str, last: float) -> Table:
+        chosen = table[column] <= last
+        return {name: values[chosen] for name, values in table.items()}
+
+    return Records(
+        records.facts,
+        records.attempts,
+        early(records.steps, "step", step),
+        early(records.windows, "last_step", step),
+        [row for row in records.evaluations if row.step <= step],
+        [event for event in records.events if event.step <= step],
+        [probe for probe in records.probes if probe.step <= step],
+        *(early(table, "time", ended) for table in (records.nics, records.hosts, records.gpus, records.lens)),
+    )
+
+
+def write_corpus(folder: Path, name: str, pairs: int, dev_pairs: int = 60, vocabulary: int = 2000) -> Path:
+    """A prepared data set: `demo` has sentences of the built-in grammar, `reversed` words said backwards.
+
+    Paths are given as the corpus's own folder sees them, so that its card is the same on every machine.
+    """
+    folder.mkdir(parents=True)
+    parts: dict[str, Iterable[tuple[str, str]]]
+    if name == "demo":
+        parts = {"train": demo.pairs(pairs), "dev": demo.held_out(dev_pairs)}
+    else:
+        parts = {"train": _reversed(pairs, 1), "dev": _reversed(dev_pairs, 2)}
+    for part, sentences in parts.items():
+        sides = zip(*sentences, strict=True)
+        for language, lines in zip(("en", "de"), sides, strict=True):
+            (folder / f"{part}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    words = ["prepare", "en=train.en", "de=train.de", "--dev", "en=dev.en", "--dev", "de=dev.de"]
+    size = ["--set", f"vocabulary.size={vocabulary}", "-o", "data"]
+    subprocess.run(
+        [*PYTHON, "dragoman", *words, *size],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=MOST_SECONDS,
+    )
+    return folder / "data"
+
+
+def _reversed(pairs: int, seed: int) -> Iterator[tuple[str, str]]:
+    random = Random(seed)
+    for _ in range(pairs):
+        sentence = random.choices(WORDS, k=random.randint(2, 8))
+        yield " ".join(sentence), " ".join(reversed(sentence))
+
+
+def train(
+    config: Path,
+    data: Path,
+    folder: Path,
+    settings: Sequence[str] = (),
+    where: Setting = HERE_ALONE,
+    program: str = "hindered.py",
+) -> Outcome:
+    """Trains to the end and explains. `settings` are key=value, as for --set."""
+    run = RunFolder(folder)
+    words = ["--", str(HERE / program), *where.hindrances]
+    words += ["train", str(config), "--data", str(data), "--run", str(folder)]
+    words += [word for setting in settings for word in ("--set", setting)]
+    folder.mkdir(parents=True)
+    relieved = None
+    if where.hosts:
+        relieved = _on_hosts(words, run, where)
+    else:
+        _here(words, run, where)
+    records = database.read(run.records)
+    if relieved is None:
+        return explained(records)
+    after = records.steps["seconds"][records.steps["ended"] > relieved + SETTLING_SECONDS]
+    return explained(until(records, where.relief_step), float(after.mean()))
+
+
+def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
+    cores = sorted(os.sched_getaffinity(0))[: where.workers]
+    command = ["taskset", "-c", ",".join(map(str, cores)), *PYTHON, "torch.distributed.run", "--standalone"]
+    command += [f"--nproc-per-node={where.workers}", *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": MALLOC}
+    with _output(run.path, 0) as output:
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            _wait([process], run)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _on_hosts(words: Sequence[str], run: RunFolder, where: Setting) -> float | None:
+    """One worker on every host, each on a core of its own: hosts must not take computing from each other.
+
+    When the hindrance was taken away, if it was.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    meeting = ["--nnodes", str(where.hosts), "--nproc-per-node=1", "--master-addr=h0", "--master-port=29500"]
+    with Cluster(where.hosts, where.rate) as cluster, ExitStack() as files, ExitStack() as hindrance:
+        processes = []
+        pin = [["taskset", "-c", str(cores[host % len(cores)])] for host in range(where.hosts)]
+        for host in range(where.hosts):
+            command = [*pin[host], *PYTHON, "torch.distributed.run", *meeting, f"--node-rank={host}", *words]
+            output = files.enter_context(_output(run.path, host))
+            environment = {"OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": MALLOC}
+            processes.append(
+                cluster.popen(host, command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+            )
+        _wait_for_step(0, run, processes)  # being slow from the start would only take longer
+        _hinder(cluster, where, pin[-1], hindrance)
+        relieved = None
+        if where.relief_step:
+            _wait_for_step(where.relief_step, run, processes)
+            hindrance.close()
+            relieved = time.time()
+        _wait(processes, run)
+        return relieved
+
+
+def _hinder(cluster: Cluster, where: Setting, pin: Sequence[str], hindrance: ExitStack) -> None:
+    last = where.hosts - 1
+    if where.rate:  # there from the start, as the link is measured then
+        hindrance.callback(cluster.rate, None)
+    if where.slow_host:
+        cluster.slow(last, where.slow_host)
+        hindrance.callback(cluster.slow, last, None)
+    if where.busy_neighbour:
+        neighbour = cluster.popen(last, [*pin, sys.executable, "-c", "while True: pass"])
+        hindrance.callback(neighbour.kill)
+    if where.traffic:
+        hindrance.enter_context(cluster.traffic(0, 1, where.traffic))
+
+
+@contextmanager
+def _output(folder: Path, host: int) -> Iterator[int]:
+    """A file, as nobody reads a pipe while a training runs."""
+    with open(folder / f"said-{host}.txt", "w") as file:
+        yield file.fileno()
+
+
+def _wait_for_step(step: int, run: RunFolder, processes: Sequence[subprocess.Popen[str]]) -> None:
+    """Until that step stands in the records (0: until there are records), or the training ends."""
+    while all(process.poll() is None for process in processes):
+        if _last_step(run) >= step:
+            return
+        time.sleep(0.1)
+
+
+def _last_step(run: RunFolder) -> int:
+    """-1 while the records are being created."""
+    try:
+        steps = database.read(run.records).steps["step"]
+    except DataError:
+        return -1
+    return int(steps.max()) if len(steps) else 0
+
+
+def _wait(processes: Sequence[subprocess.Popen[str]], run: RunFolder) -> None:
+    """Until all have ended well; a run that diverged ends with 1, which is what it should do."""
+    ends = time.monotonic() + MOST_SECONDS
+    for process in processes:
+        process.wait(timeout=max(1.0, ends - time.monotonic()))
+    if any(process.returncode for process in processes) and not _diverged(run):
+        said = "\n".join(path.read_text() for path in sorted(run.path.glob("said-*.txt")))
+        raise RuntimeError(f"{run.path}: the training failed\n{said[-4000:]}")
+
+
+def _diverged(run: RunFolder) -> bool:
+    return run.records.exists() and database.read(run.records).attempts[-1].reason == "diverged"

@@ -1,0 +1,85 @@
+"""dragoman whose steps are timed from outside, with recording switched off and on in turns.
+
+    python unrecorded.py TIMES.txt STEPS train CONFIG ...
+
+For STEPS steps everything is recorded, for the next STEPS nothing is: no clocks of phases, none of DDP's, no
+rows, no gathering, no meter's reading. And so on. TIMES.txt gets a line per spell of STEPS: 1 or 0 for
+recorded or not, and its seconds. STEPS must be a multiple of measure.every, so that every recorded spell has
+its share of gathering."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from torch.nn.parallel import DistributedDataParallel
+
+from dragoman import cli
+from dragoman.measure.meters import HostMeter
+from dragoman.measure.phases import Phases
+from dragoman.measure.recorder import Recorder
+from dragoman.sync.gradients import Exchange
+from dragoman.train import loop
+
+SKIPPED_SPELLS = 2  # start-up, probes and the counterfactual steps
+
+
+class Switch:
+    is_on = True
+
+
+def when_on(owner: type, name: str, otherwise: Any = None) -> None:
+    """The method does its work only while recording is on."""
+    method = getattr(owner, name)
+
+    def switched(*arguments: Any, **named: Any) -> Any:
+        return method(*arguments, **named) if Switch.is_on else otherwise
+
+    setattr(owner, name, switched)
+
+
+def timed(train: Callable[..., Any], path: str, spell_steps: int) -> Callable[..., Any]:
+    def train_timed(state: Any, run: Any) -> Any:
+        update, began, steps, spell = run.stepper.update, 0.0, 0, 0
+
+        def step(*arguments: Any, **named: Any) -> Any:
+            nonlocal began, steps, spell
+            if steps % spell_steps == 0:  # the step before and what was written down after it are over
+                now = time.perf_counter()
+                if spell > SKIPPED_SPELLS and run.recorder._world.is_main:
+                    with open(path, "a") as file:
+                        file.write(f"{int(Switch.is_on)} {now - began:.6f}\n")
+                spell += 1
+                Switch.is_on = spell % 2 == 1
+                ddp: DistributedDataParallel = run.stepper._exchange.model
+                # A rate so low that the clocks never tick again stands for off.
+                ddp._set_ddp_runtime_logging_sample_rate(1 if Switch.is_on else 1_000_000_000)
+                began = time.perf_counter()
+            steps += 1
+            return update(*arguments, **named)
+
+        run.stepper.update = step
+        return train(state, run)
+
+    return train_timed
+
+
+def main() -> None:
+    path, spell_steps = sys.argv.pop(1), int(sys.argv.pop(1))
+    for name in ("begin", "move", "pause"):
+        when_on(Phases, name)
+    for name in ("step", "flush"):
+        when_on(Recorder, name)
+    for name in ("_second", "_sample_lens"):
+        when_on(HostMeter, name)
+    when_on(Exchange, "exposed_seconds", 0.0)
+    from dragoman.train import run
+
+    run.train = timed(loop.train, path, spell_steps)
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()
