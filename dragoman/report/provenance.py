@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dragoman.explain.network import way
 from dragoman.measure.records import Records
 from dragoman.report import units
 from dragoman.rundir import RunFolder
@@ -32,7 +33,8 @@ def fact_rows(records: Records) -> list[tuple[str, str]]:
         ("hosts", ", ".join(facts.hosts)),
         ("device", facts.device),
         ("parameters", units.shown("parameters", facts.parameters)),
-        ("exchange", facts.exchange),
+        ("exchange", way(facts) if facts.source == "dragoman" else facts.exchange),
+        ("chosen because", facts.exchange_why),
         ("gradients per rank", units.shown("gradient_bytes", facts.gradient_bytes)),
         ("gradients leave by", ", ".join(facts.gradient_interfaces)),
         ("data fingerprint", facts.data_card.get("fingerprint")),
