@@ -136,11 +136,14 @@ class Sync(Section):
         None, description="one rank per host crosses the network; absent: auto picks, else false"
     )
     bucket_mb: float | None = Field(
-        None, gt=0, le=1024, description="MiB of gradients that set off together; absent: by the measured link"
+        None,
+        gt=0,
+        le=1024,
+        description="MiB of gradients that set off together; absent: by the measured link",
     )
     inner_steps: int = Field(16, ge=1, description="diloco: steps that replicas make between two exchanges")
     outer_rate: float = Field(0.7, gt=0, description="diloco: of the step that all make together")
-    outer_momentum: float = Field(0.9, ge=0, lt=1, description="diloco: of that step (Nesterov); 0 is none")
+    outer_momentum: float = Field(0.5, ge=0, lt=1, description="diloco: of that step (Nesterov); 0 is none")
     timeout_seconds: float = Field(600.0, gt=0, description="a rank silent for so long is taken for dead")
 
 

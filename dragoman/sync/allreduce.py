@@ -90,7 +90,7 @@ class Flat:
         self._wire = way.wire
 
     def begin(self, gradients: Tensor) -> Finish:
-        summed = wire.begin(gradients, None, self._size, self._wire)
+        summed = wire.begin(gradients, None, self._wire)
 
         def finish() -> None:
             summed()

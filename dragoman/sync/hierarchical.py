@@ -24,7 +24,6 @@ class Groups:
         self.leader = topology.leaders[mine]
         self.is_leader = world.rank == self.leader
         self.is_alone = len(topology.ranks_of(mine)) == 1
-        self.hosts = len(topology.hosts)
         self.ranks = world.size
 
     def close(self) -> None:
@@ -49,7 +48,7 @@ class ThroughLeaders:
         crossing: list[Finish] = []
         if groups.is_leader:
             parts = zip(gradients.chunk(self._flows), groups.across, strict=False)
-            crossing = [wire.begin(part, group, groups.hosts, self._wire) for part, group in parts]
+            crossing = [wire.begin(part, group, self._wire) for part, group in parts]
 
         def finish() -> None:
             for arrive in crossing:

@@ -134,4 +134,4 @@ def test_it_learns_to_the_held_out_loss_of_synchronous_training(task: Task, tmp_
         found[mode] = database.read(RunFolder(tmp_path / mode).records).evaluations[-1].eval_loss
     print(found)
     assert found["allreduce"] < 0.85  # of 4.2 at the start; label smoothing keeps it above 0.7
-    assert found["diloco"] == pytest.approx(found["allreduce"], rel=0.02)
+    assert found["diloco"] == pytest.approx(found["allreduce"], rel=0.05)
