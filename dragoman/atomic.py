@@ -37,12 +37,17 @@ def write(path: Path, content: bytes) -> None:
     unfinished = path.with_name(path.name + UNFINISHED)
     try:
         unfinished.write_bytes(content)
-        sync(unfinished)
-        unfinished.replace(path)
-        sync(path.parent)
+        take_name(unfinished, path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def take_name(unfinished: Path, path: Path) -> None:
+    """A file that is written to its end replaces the one of that name."""
+    sync(unfinished)
+    unfinished.replace(path)
+    sync(path.parent)
 
 
 def sync(path: Path) -> None:

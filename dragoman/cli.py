@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from dragoman import __version__, progress
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, UsageError
 
 app = typer.Typer(
     help="Trains translation models on one machine or many, and tells the truth about the run.",
@@ -106,7 +106,10 @@ def train(
     settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
     run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
-    workers: Annotated[int, typer.Option(min=1, help="Ranks to start on this machine.")] = 1,
+    workers: Annotated[int | None, typer.Option(min=1, help="Ranks to start on this machine (1).")] = None,
+    hosts: Annotated[
+        str | None, typer.Option(metavar="A:2,B:2", help="Machines to train on, with the ranks of each.")
+    ] = None,
     start_from: Annotated[
         Path | None, typer.Option("--from", metavar="MODEL", help="Begin with another model's weights.")
     ] = None,
@@ -114,26 +117,34 @@ def train(
 ) -> None:
     """Train a model, or go on where a run stopped.
 
-    The step is defined by the config: more workers make it faster, not larger. Under torchrun each process
-    is a rank and --workers is not looked at.
+    The step is defined by the config: more workers make it faster, not larger. Under torchrun, mpirun and
+    srun each process is a rank, and --workers and --hosts are not looked at.
 
     Example: dragoman train configs/demo.toml --data data/demo --run runs/demo --workers 2
     """
     from dragoman import config
     from dragoman.config import Training
-    from dragoman.launch import local
+    from dragoman.launch import environment, ssh, worker
+    from dragoman.launch.hosts import parse
     from dragoman.rundir import RunFolder
-    from dragoman.sync.world import is_worker
+
+    is_rank = worker.is_rank()
+    command = environment.command(shlex.join(["dragoman", *sys.argv[1:]]))
+    filled = config.load(Training, settings, changes)
+    if hosts and not is_rank:
+        if workers:
+            raise UsageError("--workers and --hosts", hint="give the ranks with the hosts: --hosts a:2,b:2")
+        _leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
+    from dragoman.launch import local
     from dragoman.train.run import Job, check
     from dragoman.train.run import run as run_rank
 
-    command = shlex.join(["dragoman", *sys.argv[1:]])
-    job = Job(config.load(Training, settings, changes), data, RunFolder(run), start_from, command)
-    if is_worker():
+    job = Job(filled, data, RunFolder(run), start_from, command)
+    if is_rank:
         run_rank(job)
         _leave(0)
     check(job)
-    _leave(local.run(sys.argv[1:], workers))
+    _leave(local.run(sys.argv[1:], workers or 1))
 
 
 @app.command()
@@ -217,6 +228,91 @@ def evaluate(
         print(f"{scores.sentences:,} sentences of {part}")
         print(f"BLEU {scores.bleu.value:.2f}  {scores.bleu.signature}")
         print(f"chrF {scores.chrf.value:.2f}  {scores.chrf.signature}")
+
+
+@app.command()
+def doctor(
+    hosts: Annotated[
+        str | None, typer.Option(metavar="A:2,B:2", help="Machines to look at, with the ranks of each.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DATA", help="A data set made by prepare.")] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--config", metavar="CONFIG", help="Settings as a TOML file.")
+    ] = None,
+    run: Annotated[Path, typer.Option(metavar="RUN", help="Where the run would be.")] = Path("."),
+    with_steps: Annotated[
+        bool, typer.Option("--train", help="Also make ten real steps, and end in a block to report.")
+    ] = False,
+    changes: Setting = [],
+    as_json: AsJson = False,
+) -> None:
+    """Check everything that can be checked before a run: this machine, or several and what joins them.
+
+    Example: dragoman doctor --hosts a:2,b:2 --data data/mine --config configs/transformer-base.toml --train
+    """
+    from dragoman import config
+    from dragoman.config import Training
+    from dragoman.doctor.run import Request
+    from dragoman.doctor.run import run as examine
+    from dragoman.launch.hosts import parse
+
+    loaded = config.load(Training, settings, changes) if settings else None
+    places = (data.absolute() if data else None, run.absolute())
+    with progress.reporter().stage("looking"):
+        result = examine(Request(parse(hosts) if hosts else [], *places, loaded, with_steps))
+    print(result.json_text()) if as_json else result.show()
+    _leave(result.exit_code)
+
+
+launch_commands = typer.Typer(
+    no_args_is_help=True,
+    help="A batch file for a cluster; data to the hosts.\n\n"
+    "Example: dragoman launch copy --hosts a,b --data data/mine",
+)
+app.add_typer(launch_commands, name="launch")
+
+
+@launch_commands.command()
+def slurm(
+    settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
+    data: Annotated[Path, typer.Option(metavar="DATA", help="A data set, at this path on every node.")],
+    run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
+    nodes: Annotated[int, typer.Option(min=1, help="Machines to ask for.")],
+    workers_per_node: Annotated[int, typer.Option(min=1, help="Ranks on each of them.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The batch file to write.")],
+    time: Annotated[str | None, typer.Option(help="Longest time to run, as sbatch takes it.")] = None,
+    partition: Annotated[str | None, typer.Option(help="Of the cluster.")] = None,
+    changes: Setting = [],
+) -> None:
+    """Write a batch file that trains on a Slurm cluster.
+
+    Example: dragoman launch slurm configs/transformer-base.toml --data data/mine --run runs/mine
+    --nodes 2 --workers-per-node 4 --time 24:00:00 -o mine.sbatch
+    """
+    from dragoman import config
+    from dragoman.config import Training
+    from dragoman.launch import sbatch
+
+    config.load(Training, settings, changes)  # what is wrong with it is better said now than by the cluster
+    places = [str(settings.absolute()), "--data", str(data.absolute()), "--run", str(run.absolute())]
+    words = ["train", *places, *(word for change in changes for word in ("--set", change))]
+    sbatch.write(words, run, sbatch.Batch(nodes, workers_per_node, time, partition), out)
+    print(f"Written. To submit it, now and to go on later: {shlex.join(['sbatch', str(out)])}")
+
+
+@launch_commands.command()
+def copy(
+    hosts: Annotated[str, typer.Option(metavar="A,B", help="Machines to copy to.")],
+    data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
+) -> None:
+    """Copy a data set to the same path on other machines, and check it there by its fingerprint.
+
+    Example: dragoman launch copy --hosts a,b --data data/mine
+    """
+    from dragoman.launch.copy import copy
+    from dragoman.launch.hosts import parse
+
+    copy(data, parse(hosts), progress.reporter().note)
 
 
 def _leave(code: int) -> NoReturn:

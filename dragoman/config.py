@@ -106,6 +106,7 @@ class Train(Section):
 
     seed: int = Field(1, ge=0, description="of weights, order of pairs and dropout")
     steps: int = Field(100_000, ge=1, description="optimizer updates")
+    stop_at: int = Field(0, ge=0, description="stop here as by Ctrl-C: saved, not evaluated; 0 is never")
     schedule: Literal["transformer", "inverse_sqrt", "linear", "cosine", "constant"] = Field(
         "transformer", description="learning rate over steps"
     )
@@ -125,6 +126,24 @@ class Train(Section):
 class Sync(Section):
     """How ranks meet."""
 
+    mode: Literal["auto", "allreduce", "diloco"] = Field(
+        "allreduce", description="auto measures at the start and picks wire, hierarchy and bucket size"
+    )
+    wire: Literal["fp32", "bf16"] | None = Field(
+        None, description="of gradients between hosts; absent: auto picks, else fp32"
+    )
+    hierarchical: bool | None = Field(
+        None, description="one rank per host crosses the network; absent: auto picks, else false"
+    )
+    bucket_mb: float | None = Field(
+        None,
+        gt=0,
+        le=1024,
+        description="MiB of gradients that set off together; absent: by the measured link",
+    )
+    inner_steps: int = Field(16, ge=1, description="diloco: steps that replicas make between two exchanges")
+    outer_rate: float = Field(0.7, gt=0, description="diloco: of the step that all make together")
+    outer_momentum: float = Field(0.5, ge=0, lt=1, description="diloco: of that step (Nesterov); 0 is none")
     timeout_seconds: float = Field(600.0, gt=0, description="a rank silent for so long is taken for dead")
 
 
@@ -177,9 +196,9 @@ def load(
     model: type[M], path: Path | None = None, overrides: Sequence[str] = (), defaults: Sequence[str] = ()
 ) -> M:
     """The settings of a file, with `key=value` overrides on top, and `key=value` defaults below."""
-    text = _read(path) if path else ""
+    given = _read(path) if path else ""
     try:
-        values = tomllib.loads(text)
+        values = tomllib.loads(given)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not valid TOML: {error}", path=path) from None
     for override in overrides:
@@ -189,12 +208,17 @@ def load(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise _explain(error, model, path, text, overrides) from None
+        raise _explain(error, model, path, given, overrides) from None
+
+
+def text(settings: Section) -> str:
+    """The settings as TOML, every one of them, each with its meaning beside it."""
+    return tomlkit.dumps(_document(settings))
 
 
 def write(settings: Section, path: Path) -> None:
-    """The settings as TOML, every one of them, each with its meaning beside it."""
-    path.write_text(tomlkit.dumps(_document(settings)), encoding="utf-8")
+    """The same as a file."""
+    path.write_text(text(settings), encoding="utf-8")
 
 
 def flat(settings: Section, prefix: str = "") -> Iterator[tuple[str, Any]]:

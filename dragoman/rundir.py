@@ -8,6 +8,7 @@ RUN/
   tensorboard/        curves
   checkpoints/        step-00001000/ and so on
   best                link to the best checkpoint
+  replicas/           DiLoCo only: replica-0001/step-00001000/ and so on, on the disk of that replica's host
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class RunFolder:
         self.tensorboard = path / "tensorboard"
         self.checkpoints = path / "checkpoints"
         self.best = path / "best"
+        self.replicas = path / "replicas"
 
     def lock(self) -> IO[str]:
         """Held for as long as the result is open: one training at a time writes to a run folder."""
@@ -49,11 +51,44 @@ class RunFolder:
         return file
 
     def checkpoint(self, step: int) -> Path:
-        return self.checkpoints / f"step-{step:08d}"
+        return self.checkpoint_folders.at(step)
 
     def checkpoint_steps(self) -> list[int]:
         """Steps with a checkpoint, the newest last."""
-        if not self.checkpoints.is_dir():
+        return self.checkpoint_folders.steps()
+
+    @property
+    def checkpoint_folders(self) -> StepFolders:
+        return StepFolders(self.checkpoints)
+
+    def accompanying(self) -> list[str]:
+        """Files that go with a run from host to host, beside checkpoints and records; below the folder."""
+        single = [path for path in (self.config, self.provenance, self.log) if path.exists()]
+        curves = sorted(path for path in self.tensorboard.rglob("*") if path.is_file())
+        return [str(path.relative_to(self.path)) for path in (*single, *curves)]
+
+    def replica(self, number: int) -> StepFolders:
+        """What one of DiLoCo's replicas keeps for itself."""
+        return StepFolders(self.replicas / f"replica-{number:04d}")
+
+
+class StepFolders:
+    """A folder for each step that was saved."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def at(self, step: int) -> Path:
+        return self.path / f"step-{step:08d}"
+
+    def steps(self) -> list[int]:
+        """Those that are there, the newest last."""
+        if not self.path.is_dir():
             return []
-        names = (_STEP.fullmatch(path.name) for path in self.checkpoints.iterdir())
-        return sorted(int(name[1]) for name in names if name)
+        found = (self.step_of(path) for path in self.path.iterdir())
+        return sorted(step for step in found if step is not None)
+
+    def step_of(self, path: Path) -> int | None:
+        """What step a folder is for, going by its name."""
+        name = _STEP.fullmatch(path.name)
+        return int(name[1]) if name else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from testbed import cpu
+from testbed import cpu, ssh
 from testbed.host import Host, TestbedError
 from testbed.link import Link, bits_per_second
 
@@ -27,6 +28,8 @@ class Cluster:
     delay_seconds  from any host to any other, one way
     loss           share of packets lost on the way from any host to any other, 0 to 1
     loopback_name  the hosts file gives a host's own name as 127.0.1.1, as Debian's installer does
+    with_ssh       every host has an ssh server, and a user on a host may enter the others: `ssh h1`
+    cores_per_host a host's commands see so many cores, the next ones for each host; None is all
     """
 
     def __init__(
@@ -36,6 +39,8 @@ class Cluster:
         delay_seconds: float = 0.0,
         loss: float = 0.0,
         loopback_name: bool = False,
+        with_ssh: bool = False,
+        cores_per_host: int | None = None,
     ) -> None:
         if not 1 <= hosts <= 200 or delay_seconds < 0 or not 0 <= loss < 1:
             raise TestbedError(f"hosts={hosts}, delay_seconds={delay_seconds}, loss={loss}: not possible")
@@ -44,7 +49,7 @@ class Cluster:
         self.names = [f"h{host}" for host in range(hosts)]
         self.addresses = [f"10.77.0.{host + 1}" for host in range(hosts)]
         self._rate, self._delay_seconds, self._loss = rate, delay_seconds, loss
-        self._loopback_name = loopback_name
+        self._loopback_name, self._ssh, self._cores_per_host = loopback_name, with_ssh, cores_per_host
         self._hosts: list[Host] = []
         self._links: list[Link] = []
         self._quotas: dict[int, cpu.Quota] = {}
@@ -57,7 +62,7 @@ class Cluster:
             switch.network("ip", "link", "add", "name", "bridge", "type", "bridge")
             switch.network("ip", "link", "set", "bridge", "addrgenmode", "none", "up")
             for number, name in enumerate(self.names):
-                host = Host(name, self._hosts_file(number))
+                host = Host(name, self._hosts_file(number), self._cores(number))
                 stack.callback(host.end)
                 self._hosts.append(host)
                 address = f"{self.addresses[number]}/24"
@@ -65,6 +70,8 @@ class Cluster:
                 stack.callback(link.end)
                 self._links.append(link)
             self.rate(self._rate)
+            if self._ssh:
+                ssh.serve(self._hosts, self.addresses)
             self._ending = stack.pop_all()
         return self
 
@@ -124,6 +131,14 @@ class Cluster:
         for link in self._links if host is None else [self._links[host]]:
             link.rate(rate)
 
+    def link(self, one: int, other: int, rate: str | None) -> None:
+        """A rate for what two hosts send each other, in each direction, also while something runs.
+
+        It stands in place of the sender's rate; the receiver's still holds for all that it receives.
+        """
+        for sender, receiver in ((one, other), (other, one)):
+            self._links[sender].rate_towards(self.addresses[receiver], rate)
+
     def cut(self, host: int) -> None:
         """From now on nothing passes the host's link; its carrier stays up."""
         self._links[host].cut()
@@ -165,6 +180,10 @@ class Cluster:
                         f"no traffic from {sender} to {receiver}: {process.stderr.read().strip()}"
                     )
             yield
+
+    def _cores(self, host: int) -> list[int]:
+        cores, count = sorted(os.sched_getaffinity(0)), self._cores_per_host or 0
+        return [cores[number % len(cores)] for number in range(host * count, (host + 1) * count)]
 
     def _hosts_file(self, host: int) -> str:
         lines = ["127.0.0.1 localhost", "::1 localhost"]

@@ -58,8 +58,9 @@ class TestbedError(Exception):
 class Host:
     """Ends with `end()` or with the process that made it, together with all that runs on it."""
 
-    def __init__(self, name: str, hosts_file: str) -> None:
+    def __init__(self, name: str, hosts_file: str, cores: Sequence[int] = ()) -> None:
         self.name = name
+        self._pin = ["taskset", "--cpu-list", ",".join(map(str, cores))] if cores else []
         self.cgroup = ""  # the cgroup.procs file that new commands join
         self._commands: list[subprocess.Popen[str]] = []
         self._first = subprocess.Popen(
@@ -82,7 +83,7 @@ class Host:
     def popen(
         self, command: Sequence[str | Path], env: Mapping[str, str] | None, cwd: Path | str, **options: Any
     ) -> subprocess.Popen[str]:
-        enter = ["sh", "-c", _ENTER, str(self.pid), str(cwd), self.cgroup, *map(str, command)]
+        enter = [*self._pin, "sh", "-c", _ENTER, str(self.pid), str(cwd), self.cgroup, *map(str, command)]
         options = {"text": True, "start_new_session": True} | options
         with _children_in(self.pid):
             process = subprocess.Popen(enter, env=os.environ | dict(env or {}), **options)

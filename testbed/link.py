@@ -13,6 +13,7 @@ _UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _WHOLE_SEGMENT_BYTES = 70_000  # a smaller bucket makes tbf cut the kernel's 64 kB segments into packets
 _BURST_SECONDS = 0.002
 _QUEUE = "50ms"
+_SORTING = 20  # handle of the discipline that sorts by address
 
 
 def bits_per_second(rate: str) -> float:
@@ -36,6 +37,8 @@ class Link:
         self, host: Host, address: str, switch: Host, port: str, delay_seconds: float, loss: float
     ) -> None:
         self._host, self._switch, self._port = host, switch, port
+        self._rate: str | None = None
+        self._peers: dict[str, int] = {}  # addresses with a rate of their own, and their classes
         self._cable: subprocess.Popen[str] | None = None
         self._netem = bool(delay_seconds or loss) and _has_netem(switch)
         if (delay_seconds or loss) and not self._netem:
@@ -54,14 +57,36 @@ class Link:
         self.mend()
 
     def rate(self, rate: str | None) -> None:
-        below_netem = ["parent", "1:1"] if self._netem else ["root"]
-        for end, device, place in ((self._host, "eth0", ["root"]), (self._switch, self._port, below_netem)):
-            if rate is None:
-                end.network("tc", "qdisc", "delete", "dev", device, *place, ok=False)  # none there: as asked
-                continue
-            burst = max(_WHOLE_SEGMENT_BYTES, int(bits_per_second(rate) / 8 * _BURST_SECONDS))
-            bucket = ["tbf", "rate", rate, "burst", str(burst), "latency", _QUEUE]
-            end.network("tc", "qdisc", "replace", "dev", device, *place, "handle", "10:", *bucket)
+        """Of all that the host receives, and of what it sends to those it has no other rate for."""
+        self._rate = rate
+        _limit(self._host, "eth0", ["parent", f"{_SORTING}:1"] if self._peers else ["root"], "10:", rate)
+        _limit(self._switch, self._port, ["parent", "1:1"] if self._netem else ["root"], "10:", rate)
+
+    def rate_towards(self, address: str, rate: str | None) -> None:
+        """Of what the host sends to one address, in place of the link's own rate."""
+        if not self._peers:
+            self._sort_by_address()
+        if address not in self._peers:
+            number = self._peers[address] = len(self._peers) + 2
+            self._add_class(number)
+            match = ["u32", "match", "ip", "dst", f"{address}/32", "flowid", f"{_SORTING}:{number:x}"]
+            place = ["dev", "eth0", "parent", f"{_SORTING}:"]
+            self._host.network("tc", "filter", "add", *place, "protocol", "ip", *match)
+        number = self._peers[address]
+        _limit(self._host, "eth0", ["parent", f"{_SORTING}:{number:x}"], f"{0x100 + number:x}:", rate)
+
+    def _sort_by_address(self) -> None:
+        """htb only sorts, class 1 being for the rest; the rates are those of buckets below its classes."""
+        self._host.network("tc", "qdisc", "delete", "dev", "eth0", "root", ok=False)
+        sorting = ["handle", f"{_SORTING}:", "htb", "default", "1"]
+        self._host.network("tc", "qdisc", "add", "dev", "eth0", "root", *sorting)
+        self._add_class(1)
+        _limit(self._host, "eth0", ["parent", f"{_SORTING}:1"], "10:", self._rate)
+
+    def _add_class(self, number: int) -> None:
+        name = ["parent", f"{_SORTING}:", "classid", f"{_SORTING}:{number:x}"]
+        no_limit = ["htb", "rate", "100gbit", "quantum", str(_WHOLE_SEGMENT_BYTES)]
+        self._host.network("tc", "class", "add", "dev", "eth0", *name, *no_limit)
 
     def cut(self) -> None:
         """Packets vanish while both ends still see a carrier, as when a cable further off is pulled."""
@@ -73,6 +98,16 @@ class Link:
     def end(self) -> None:
         if self._cable:
             self._cable.communicate()  # closes its input, which ends it
+
+
+def _limit(end: Host, device: str, place: list[str], handle: str, rate: str | None) -> None:
+    """A bucket of this rate at that place, instead of what is there; None takes it away."""
+    if rate is None:
+        end.network("tc", "qdisc", "delete", "dev", device, *place, ok=False)  # none there: as asked
+        return
+    burst = max(_WHOLE_SEGMENT_BYTES, int(bits_per_second(rate) / 8 * _BURST_SECONDS))
+    bucket = ["tbf", "rate", rate, "burst", str(burst), "latency", _QUEUE]
+    end.network("tc", "qdisc", "replace", "dev", device, *place, "handle", handle, *bucket)
 
 
 def _has_netem(switch: Host) -> bool:

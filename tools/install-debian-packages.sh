@@ -3,7 +3,7 @@
 # what is missing and leaves with 0: the tests that need it are then skipped with the reason.
 set -eu
 
-packages="iproute2 chromium"
+packages="iproute2 chromium openssh-server openmpi-bin rsync"
 
 missing=""
 for package in $packages; do

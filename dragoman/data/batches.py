@@ -7,7 +7,7 @@ and shared out afterwards. Where a run stands is a `Position`; going on from it 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -67,6 +67,7 @@ class Step:
     tokens: tuple[int, ...]  # of each microbatch, source and target together
     target_tokens: int  # of the whole step, EOS included: what the loss is averaged over
     next: Position
+    target_tokens_each: tuple[int, ...] = ()  # of each microbatch
 
     @property
     def pairs(self) -> int:
@@ -82,6 +83,10 @@ class Step:
             if taker == rank:
                 mine.append(index)
         return sorted(mine)
+
+    def target_tokens_of(self, ranks: Iterable[int], world: int) -> int:
+        """Of what these ranks take together."""
+        return sum(self.target_tokens_each[index] for rank in ranks for index in self.share(rank, world))
 
 
 class Batches:
@@ -104,7 +109,7 @@ class Batches:
                 is_last = number + 1 == len(steps)
                 where = following if is_last else Position(epoch, window, number + 1)
                 rows, tokens, target_tokens = zip(*steps[number], strict=True)
-                yield Step(rows, tokens, sum(target_tokens), where)
+                yield Step(rows, tokens, sum(target_tokens), where, target_tokens)
             epoch, window, first = following
 
     def load(self, rows: np.ndarray) -> Microbatch:

@@ -72,6 +72,7 @@ def _compare(total: int, parameters: int) -> str:
         4.0: "weights alone",
         8.0: "weights and one moment",
         14.0: "fp16 copy of the weights besides",
+        16.0: "DiLoCo's outer momentum besides",
     }
     for each, meaning in known_kinds.items():
         if abs(per_parameter / each - 1) <= ODDS:

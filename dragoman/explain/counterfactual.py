@@ -10,7 +10,16 @@ from dragoman.explain import words
 from dragoman.explain.parts import StepParts
 from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
-from dragoman.plan.step import StepCost, bytes_per_host, calibrated, ring_bytes, tail_share
+from dragoman.plan.step import (
+    BUCKET_BYTES,
+    WIRE_BYTES,
+    StepCost,
+    bytes_per_host,
+    calibrated,
+    ring_bytes,
+    ring_latency_seconds,
+    tail_share,
+)
 
 # How many times faster a step would be if a wait cost nothing. From 1.3 on it takes 23 % of every step, and
 # even half a remedy (bf16 for fp32) gives over a tenth. Below 1.1 (9 % of a step) a perfect remedy gives less
@@ -21,6 +30,7 @@ NEGLIGIBLE = 1.1
 # few steps probed were not like the others, or the network has changed since: the clocks are believed.
 ODD_PROBE = 0.10
 WORTH_TRYING = 1.05  # gains below are within the noise of a shared network
+LOCAL_STEPS = 16  # of DiLoCo: few enough to learn as synchronous training does
 LINKS = (1e9, 10e9, 25e9, 100e9)  # bits per second, as they are sold
 
 
@@ -73,11 +83,12 @@ def link_rate(records: Records) -> float | None:
 
 
 def expected_bytes(records: Records) -> float | None:
-    """What the exchange must send out of each host in a step."""
+    """What the exchange must send out of each host in a step, on average."""
     facts = records.facts
     if not facts.gradient_bytes or not facts.rank_hosts:
         return None
-    return bytes_per_host(facts.rank_hosts, facts.gradient_bytes, facts.exchange)
+    per_exchange = bytes_per_host(facts.rank_hosts, facts.gradient_bytes, facts.exchange)
+    return None if per_exchange is None else per_exchange / facts.exchange_every
 
 
 def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCost | None:
@@ -94,7 +105,7 @@ def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCo
         optimizer_seconds=parts.optimizer or 0.0,
         wire_bytes=wire_bytes,
         link_bits_per_second=link_rate(records),
-        round_trip_seconds=2 * (len(records.facts.rank_hosts) - 1) * round_trip / 2,
+        round_trip_seconds=ring_latency_seconds(_ring_members(records), round_trip),
         tail=_tail(records),
     )
 
@@ -114,11 +125,16 @@ def network_advice(records: Records, cost: StepCost) -> list[str]:
     tried: list[tuple[float, str]] = []
     if facts.gradient_bytes and facts.parameters and facts.gradient_bytes >= 3.5 * facts.parameters:
         gain = cost.speedup(cost.with_bytes(0.5))
-        tried.append((gain, f"bf16 on the wire: about {gain:.1f} x faster steps"))
+        tried.append((gain, f"bf16 on the wire (sync.wire=bf16): about {gain:.1f} x faster steps"))
     ranks, hosts = len(facts.rank_hosts), len(set(facts.rank_hosts))
     if facts.exchange == "allreduce" and ranks > hosts > 1:
         gain = cost.speedup(cost.with_bytes(ring_bytes(hosts, 1) / ring_bytes(ranks, 1)))
-        tried.append((gain, f"sums inside each host first: about {gain:.1f} x faster steps"))
+        inside = "sums inside each host first (sync.hierarchical=true)"
+        tried.append((gain, f"{inside}: about {gain:.1f} x faster steps"))
+    if facts.mode != "diloco":
+        gain = cost.speedup(cost.every(LOCAL_STEPS))
+        local = f"{LOCAL_STEPS} local steps between exchanges (sync.mode=diloco)"
+        tried.append((gain, f"{local}: about {gain:.1f} x faster steps, but no longer synchronous training"))
     gain = cost.speedup(cost.with_tokens(4), tokens=4)
     tokens = f"four times the tokens per step: about {gain:.1f} x the tokens per second"
     tried.append((gain, f"{tokens}, in a quarter of the updates"))
@@ -131,4 +147,11 @@ def _tail(records: Records) -> float:
     facts = records.facts
     width, pieces = facts.settings.get("model.width"), facts.data_card.get("vocabulary_pieces")
     embedding = 4.0 * width * pieces if isinstance(width, int) and isinstance(pieces, int) else 0.0
-    return tail_share(facts.gradient_bytes or 0, embedding)
+    in_fp32 = (facts.gradient_bytes or 0) * WIRE_BYTES["fp32"] / WIRE_BYTES.get(facts.wire, 4)
+    return tail_share(in_fp32, embedding, facts.bucket_bytes or BUCKET_BYTES)
+
+
+def _ring_members(records: Records) -> int:
+    """Of the ring that crosses between hosts."""
+    rank_hosts = records.facts.rank_hosts
+    return len(set(rank_hosts)) if records.facts.exchange == "hierarchical" else len(rank_hosts)

@@ -20,7 +20,7 @@ from dragoman.explain.mismatches import byte_mismatches
 from dragoman.explain.parts import StepParts, step_parts
 from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import gradient_traffic, sent_per_step
-from dragoman.measure.records import Records
+from dragoman.measure.records import Records, RunFacts
 
 
 def explain(records: Records) -> Finding:
@@ -84,12 +84,27 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
         which = "the gradients' interface" if rows[0].carries_gradients else "the busiest interface"
         evidence.append(f"bytes_per_step_per_host: sent by {which} ({names}) during steps")
     if expected := expected_bytes(records):
-        ring = f"2({facts.ranks}-1)/{facts.ranks} x " if facts.exchange == "allreduce" else ""
-        algorithm = f"{facts.exchange} of {words.size(facts.gradient_bytes or 0)} of gradients"
-        evidence.append(f"expected_bytes_per_step_per_host: {algorithm}: {ring}that, {words.size(expected)}")
+        evidence.append(f"expected_bytes_per_step_per_host: {_arithmetic(facts)}, {words.size(expected)}")
     if count := len(records.probes_of("link")):
         evidence.append(f"link_bits_per_second: bursts between the hosts, median of {count}")
+    if facts.exchange_why:
+        evidence.append(f"{way(facts)}: {facts.exchange_why}")
     return evidence
+
+
+def way(facts: RunFacts) -> str:
+    """How gradients were exchanged."""
+    shape = "hierarchical" if facts.exchange == "hierarchical" else "flat"
+    if facts.mode == "diloco":
+        return f"DiLoCo, {shape} all-reduce in {facts.wire} every {facts.exchange_every} steps"
+    return f"{shape} all-reduce in {facts.wire}"
+
+
+def _arithmetic(facts: RunFacts) -> str:
+    members = len(set(facts.rank_hosts)) if facts.exchange == "hierarchical" else facts.ranks
+    ring = f"2({members}-1)/{members} x that"
+    often = f" every {facts.exchange_every} steps" if facts.exchange_every > 1 else ""
+    return f"{facts.exchange} of {words.size(facts.gradient_bytes or 0)} of gradients: {ring}{often}"
 
 
 def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str:
@@ -107,6 +122,7 @@ def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str
         text += f"; ranks spent {words.share(parts.link / parts.seconds)} of each step in the exchange"
     if moved := expected_bytes(records) or sent_per_step(records):
         text += f", moving {words.size(moved)} out of each host"
+        text += f" by {way(records.facts)}" if records.facts.source == "dragoman" else ""
         text += f" over a link measured at {words.rate(rate)}" if rate else ""
     return f"{text}.{_straggler_note(records, parts)}"
 

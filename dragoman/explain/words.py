@@ -32,6 +32,10 @@ def rate(bits_per_second: float) -> str:
     return _scaled(bits_per_second, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"))
 
 
+def flops(per_second: float) -> str:
+    return _scaled(per_second, ("FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"))
+
+
 def count(value: float) -> str:
     """1,234 or 4.56 million."""
     return f"{value / 1e6:,.3g} million" if abs(value) >= 1e7 else f"{round(value):,}"

@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
+from dragoman import atomic
 from dragoman.errors import DataError
 from dragoman.measure.records import (
     COLUMNS,
@@ -135,6 +137,35 @@ class RecordsFile:
 
     def close(self) -> None:
         self._database.close()
+
+
+def attempts(path: Path) -> int:
+    """How often a run was started; 0 where there are no records, or none that can be read."""
+    if not path.exists():
+        return 0
+    # rw: a reader that may not write leaves files behind, one that may takes them away again
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True)) as file:
+        return int(file.execute("SELECT count(*) FROM attempts").fetchone()[0])
+    return 0
+
+
+@contextmanager
+def snapshot(path: Path) -> Iterator[Path]:
+    """One file with everything in it, while the block lasts: the newest rows stand in another one (-wal)."""
+    whole = path.with_name(path.name + atomic.UNFINISHED)
+    whole.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(path)) as database, closing(sqlite3.connect(whole)) as copy:
+            database.backup(copy)
+        yield whole
+    finally:
+        whole.unlink(missing_ok=True)
+
+
+def remove(path: Path) -> None:
+    """The file that goes by this name and its companions: rows left in -wal would get into its successor."""
+    for ending in ("-wal", "-shm", ""):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def read(path: Path) -> Records:

@@ -19,18 +19,42 @@ _MORE_BURSTS = 2
 _ECHOES = 20
 
 
-def peak_flops_per_second(world: World) -> float:
-    """Of matrix products in single precision, all ranks at once. Collective."""
-    size = _PEAK_SIZE[world.device.type]
-    left, right = (torch.rand(size, size, device=world.device) for _ in range(2))
+def own_peak(device: torch.device) -> float:
+    """FLOP/s of matrix products in single precision, of one device or of this process's threads."""
+    size = _PEAK_SIZE[device.type]
+    left, right = (torch.rand(size, size, device=device) for _ in range(2))
     torch.mm(left, right)
-    _wait(world)
+    _wait(device)
     products, began = 0, time.perf_counter()
     while (seconds := time.perf_counter() - began) < _PEAK_SECONDS or not products:
         torch.mm(left, right)
-        _wait(world)
+        _wait(device)
         products += 1
-    return world.sum([2 * size**3 * products / seconds])[0]
+    return 2 * size**3 * products / seconds
+
+
+def peaks(world: World) -> list[float]:
+    """Of each rank, all at once. Collective."""
+    table = torch.zeros(world.size, dtype=torch.float64)
+    world.sum_(table)  # all begin together
+    table[world.rank] = own_peak(world.device)
+    world.sum_(table)
+    return table.tolist()
+
+
+def all_reduce(world: World) -> tuple[int, float]:
+    """Bytes and seconds of a plain all-reduce over all ranks, one large enough to tell. Collective."""
+    nbytes = _BURST_BYTES
+    while True:
+        tensor = torch.zeros(nbytes // 4, device=world.device)
+        world.sum([0.0])  # all begin together
+        began = time.perf_counter()
+        dist.all_reduce(tensor)
+        _wait(world.device)
+        seconds = world.most([time.perf_counter() - began])[0]
+        if seconds >= _BURST_SECONDS or nbytes >= _LARGEST_BURST:
+            return nbytes, seconds
+        nbytes *= 4
 
 
 def link(world: World, topology: Topology) -> tuple[float, float]:
@@ -69,6 +93,6 @@ def _burst(leaders: list[int], place: int | None, nbytes: int) -> float:
     return time.perf_counter() - began
 
 
-def _wait(world: World) -> None:
-    if world.device.type == "cuda":
-        torch.cuda.synchronize()
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -33,8 +33,13 @@ class RunFacts(BaseModel):
     rank_hosts: list[int] = []
     device: str | None = None  # "cpu", or the GPU's name
     parameters: int | None = None
-    gradient_bytes: int | None = None  # of one rank's gradients as they are exchanged
-    exchange: str = "allreduce"
+    gradient_bytes: int | None = None  # of one rank's gradients as they cross between hosts
+    mode: str = "allreduce"  # or diloco
+    exchange: str = "allreduce"  # the shape: one ring of ranks, or "hierarchical"
+    wire: str = "fp32"  # of gradients between hosts
+    bucket_bytes: int | None = None
+    exchange_every: int = 1  # steps
+    exchange_why: str = ""  # what chose this way
     gradient_interfaces: list[str] = []  # per host, the interface its gradients leave by
     flops_per_step: float | None = None  # of the model, forward and backward, all ranks together
     settings: dict[str, Any] = {}  # the config, by dotted key

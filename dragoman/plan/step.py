@@ -14,11 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 BUCKET_BYTES = 25 * 2**20  # DDP's default
+WIRE_BYTES = {"fp32": 4, "bf16": 2}  # of a gradient
 
 
 def ring_bytes(ranks: int, gradient_bytes: float) -> float:
     """What each rank of a ring all-reduce sends: its share of the sum, then of the result, to N-1 others."""
     return 2 * (ranks - 1) / ranks * gradient_bytes if ranks > 1 else 0.0
+
+
+def ring_latency_seconds(ranks: int, round_trip_seconds: float) -> float:
+    """The time of an all-reduce of next to nothing: 2(N-1) messages, one after the other."""
+    return (ranks - 1) * round_trip_seconds
 
 
 def bytes_per_host(
@@ -41,13 +47,15 @@ def bytes_per_host(
     return ring_bytes(len(rank_hosts), gradient_bytes) * crossings / hosts
 
 
-def tail_share(gradient_bytes: float, embedding_bytes: float = 0.0) -> float:
-    """Share of the gradients in the bucket that is ready last.
+def tail_share(
+    gradient_bytes: float, embedding_bytes: float = 0.0, bucket_bytes: float = BUCKET_BYTES
+) -> float:
+    """Share of the fp32 gradients in the bucket that is ready last.
 
     With one embedding for both sides and the output it is the embedding's: its gradient is complete only
     when the encoder's first layer is done, and a tensor is never split over buckets.
     """
-    return min(1.0, max(BUCKET_BYTES, embedding_bytes) / gradient_bytes) if gradient_bytes > 0 else 1.0
+    return min(1.0, max(bucket_bytes, embedding_bytes) / gradient_bytes) if gradient_bytes > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,18 @@ class StepCost:
         """With so many times the microbatches between two exchanges."""
         return replace(
             self, compute_seconds=self.compute_seconds * factor, data_seconds=self.data_seconds * factor
+        )
+
+    def every(self, steps: int) -> StepCost:
+        """With one exchange for so many steps, behind which nothing is computed: DiLoCo."""
+        share = 1 / steps
+        return replace(
+            self,
+            wire_bytes=self.wire_bytes * share,
+            latency_seconds=self.latency_seconds * share,
+            drag_seconds=self.drag_seconds * share,
+            window_seconds=0.0,
+            tail=1.0,
         )
 
     def speedup(self, other: StepCost, tokens: float = 1.0) -> float:

@@ -21,6 +21,9 @@ class Topology:
         """The first rank of each host."""
         return [self.rank_hosts.index(host) for host in range(len(self.hosts))]
 
+    def ranks_of(self, host: int) -> list[int]:
+        return [rank for rank, place in enumerate(self.rank_hosts) if place == host]
+
 
 def find(world: World) -> Topology:
     """Asks every rank. Collective."""

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import ip_address
 
 import torch
 import torch.distributed as dist
 
 from dragoman.data.parallel import cores
 from dragoman.errors import DragomanError
-from dragoman.sync.route import interface_towards
+from dragoman.sync.route import interface_towards, own_address_towards
 
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 _TEXT_BYTES = 256
@@ -38,6 +39,7 @@ class World:
     local_size: int
     device: torch.device
     meeting_point: str = "127.0.0.1"  # the address at which ranks found each other
+    timeout_seconds: float = 600.0  # of every collective
 
     @property
     def is_main(self) -> bool:
@@ -66,6 +68,15 @@ class World:
         dist.gather(tensor, rows, dst=0, group=_control())
         return rows or []
 
+    def gather_bytes(self, content: bytes) -> list[bytes]:
+        """Every rank's bytes, of any length, on rank 0; nothing on the others. Collective."""
+        lengths = torch.zeros(self.size, dtype=torch.int64)
+        lengths[self.rank] = len(content)
+        self.sum_(lengths)
+        padded = content.ljust(int(lengths.max()) + 1, b"\0")
+        rows = self.gather(torch.frombuffer(bytearray(padded), dtype=torch.uint8))
+        return [row[:end].numpy().tobytes() for row, end in zip(rows, lengths.tolist(), strict=False)]
+
     def gather_text(self, text: str) -> list[str]:
         """Every rank's short text, on every rank. Collective."""
         table = torch.zeros(self.size, _TEXT_BYTES, dtype=torch.uint8)
@@ -76,19 +87,31 @@ class World:
         self.sum_(table)
         return [bytes(row.tolist()).rstrip(b"\0").decode() for row in table]
 
+    def group(self, ranks: Sequence[int]) -> dist.ProcessGroup:
+        """Of some ranks, for gradients. Collective, also for those who are not in it."""
+        return dist.new_group(list(ranks), timeout=timedelta(seconds=self.timeout_seconds))
+
     def broadcast_(self, tensor: torch.Tensor) -> None:
         """Rank 0's values to all. Collective."""
         dist.broadcast(tensor, src=0)
 
-    def broadcast_bytes(self, content: bytes) -> bytes:
-        """Rank 0's bytes to all; the others' argument is not looked at. Collective. No pickle on the wire."""
+    def broadcast_bytes(self, content: bytes, source: int = 0) -> bytes:
+        """One rank's bytes to all; the others' argument is not looked at. Collective. Nothing is pickled."""
         length = torch.tensor([len(content)], dtype=torch.int64)
-        dist.broadcast(length, src=0, group=_control())
+        dist.broadcast(length, src=source, group=_control())
         buffer = torch.zeros(int(length), dtype=torch.uint8)
-        if self.is_main:
+        if self.rank == source:
             buffer.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8)) if content else None
-        dist.broadcast(buffer, src=0, group=_control())
+        dist.broadcast(buffer, src=source, group=_control())
         return bytes(buffer.numpy().tobytes())
+
+    def send(self, tensor: torch.Tensor, to: int) -> None:
+        """A CPU tensor to one rank, which must receive it."""
+        dist.send(tensor, to, group=_control())
+
+    def receive_(self, tensor: torch.Tensor, origin: int) -> None:
+        """What that rank sends, into a CPU tensor of the same size."""
+        dist.recv(tensor, origin, group=_control())
 
 
 _control_group: dist.ProcessGroup | None = None
@@ -103,7 +126,7 @@ def _control() -> dist.ProcessGroup | None:
 def join(timeout_seconds: float) -> Iterator[World]:
     """The world this process was started into."""
     global _control_group
-    _end_with_launcher()
+    end_with_launcher()
     local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     meeting_point = os.environ["MASTER_ADDR"]
     on_gpu = torch.cuda.is_available()
@@ -114,14 +137,29 @@ def join(timeout_seconds: float) -> Iterator[World]:
     else:
         torch.set_num_threads(max(1, cores() // local_size))
     # gloo would look its own host name up, which Debian resolves to loopback: other hosts then wait for ever.
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", interface_towards(meeting_point) or "lo")
+    if "GLOO_SOCKET_IFNAME" not in os.environ:
+        _check_meeting_point(meeting_point, is_shared=int(os.environ["WORLD_SIZE"]) > local_size)
+        os.environ["GLOO_SOCKET_IFNAME"] = interface_towards(meeting_point) or "lo"
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timeout)
     try:
         _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
-        yield World(dist.get_rank(), dist.get_world_size(), local_rank, local_size, device, meeting_point)
+        place = (dist.get_rank(), dist.get_world_size(), local_rank, local_size)
+        yield World(*place, device, meeting_point, timeout_seconds)
     finally:
         dist.destroy_process_group()
         _control_group = None
+
+
+def _check_meeting_point(name: str, is_shared: bool) -> None:
+    """A name that means loopback on its own machine only: the ranks of others would wait for ever."""
+    if is_shared and name not in ("localhost", "::1") and not name.startswith("127."):
+        found = own_address_towards(name)
+        if ip_address(found).is_loopback:
+            raise DragomanError(
+                f"{name}, where ranks are to meet, resolves to loopback here: other hosts cannot reach it",
+                hint=f"in /etc/hosts write this machine's address for {name} in place of 127.0.1.1, or start "
+                "with the address in place of the name",
+            )
 
 
 @contextmanager
@@ -149,7 +187,7 @@ def _lost(error: Exception) -> DragomanError:
     )
 
 
-def _end_with_launcher() -> None:
+def end_with_launcher() -> None:
     """A rank whose launcher is killed gets SIGTERM: it saves and leaves, rather than train on alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

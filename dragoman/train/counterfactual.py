@@ -1,7 +1,7 @@
 """The measured counterfactual: now and then the same microbatches are also computed without the exchange.
 
 The gradients of it are thrown away and dropout is seeded by microbatch, so training is the same bit for bit.
-It costs a step's computing at each of five steps near the start, and then of one step in five hundred.
+It costs a step's computing at each of five exchanges near the start, and then at one in five hundred.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dragoman.measure.records import PHASES
 from dragoman.sync.world import World
 from dragoman.train.step import Stepper
 
-_FIRST = range(5, 10)  # steps of an attempt; the very first ones are not typical
+_FIRST = range(5, 10)  # exchanges of an attempt; the very first ones are not typical
 _EVERY = 500
 _FORWARD, _BACKWARD, _EXCHANGE = (PHASES.index(name) for name in ("forward", "backward", "exchange"))
 
@@ -28,31 +28,33 @@ class Counterfactual:
         self._stepper = stepper
         self._recorder = recorder
         self._world = world
-        self._steps = 0
+        self._exchanges = 0
         self._began = 0.0
         self._without: float | None = None  # seconds of the slowest rank, for the step under way
 
     def before_step(self, batch: Step) -> None:
         """Collective where it is due."""
-        due = self._steps in _FIRST or self._steps % _EVERY == _EVERY - 1
         self._without = None
+        if not self._stepper.ends_round(stop_wanted=False):
+            return
+        due = self._exchanges in _FIRST or self._exchanges % _EVERY == _EVERY - 1
         if due and self._world.size > 1:
             self._began = time.time()
             # Collective, and so all ranks begin the real step together: none waits for another's probe.
             self._without = self._world.most([self._stepper.seconds_without_exchange(batch)])[0]
-        self._steps += 1
+        self._exchanges += 1
 
     def after_step(self, step: int, phases: np.ndarray) -> None:
         """Collective where `before_step` was."""
         if self._without is None:
             return
         own = float(phases[[_FORWARD, _BACKWARD, _EXCHANGE]].sum())
-        with_exchange = self._world.most([own])[0]
+        per_step = (self._world.most([own])[0] - self._without) / self._stepper.whole_rounds(1)
         self._recorder.probe(
             "exchange",
             step,
             self._began,
             self._without,
-            step_seconds=with_exchange,
+            step_seconds=self._without + per_step,  # an exchange serves all steps of a round
             step_seconds_without_exchange=self._without,
         )

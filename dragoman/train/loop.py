@@ -12,11 +12,11 @@ from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder, StepRow
 from dragoman.measure.tensorboard import Curves
 from dragoman.train import stopping
-from dragoman.train.checkpoint import Saver
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
 from dragoman.train.interrupt import Interrupt
 from dragoman.train.pace import Pace
+from dragoman.train.saver import Saver
 from dragoman.train.state import State, StepOutcome
 from dragoman.train.step import Stepper
 from dragoman.train.stopping import StopReason
@@ -60,10 +60,10 @@ def train(state: State, run: Run) -> StopReason:
         _show(state, outcome, run, pace)
         reason = stopping.after_step(state, outcome)
         is_kept = False
-        if reason in (None, StopReason.FINISHED) and _due(config.evaluate.every, state, reason):
+        if reason in (None, StopReason.FINISHED) and _due(config.evaluate.every, state, run, reason):
             is_kept = _evaluate(state, run)
             reason = reason or stopping.after_evaluation(state)
-        if _is_worth_saving(state, reason) and (is_kept or _due(config.checkpoint.every, state, reason)):
+        if _is_worth_saving(state, reason) and (is_kept or _due(config.checkpoint.every, state, run, reason)):
             _save(state, run)
         if reason:
             return reason
@@ -76,8 +76,8 @@ def _is_worth_saving(state: State, reason: StopReason | None) -> bool:
     return not state.bad_in_a_row or reason in (StopReason.FINISHED, StopReason.STOPPED)
 
 
-def _due(every: int, state: State, reason: StopReason | None) -> bool:
-    return state.step % every == 0 or reason is not None
+def _due(every: int, state: State, run: Run, reason: StopReason | None) -> bool:
+    return state.step % run.stepper.whole_rounds(every) == 0 or reason is not None
 
 
 def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:

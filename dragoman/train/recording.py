@@ -9,6 +9,7 @@ import torch
 
 from dragoman import config
 from dragoman.data.store import DataSet
+from dragoman.doctor.at_start import Start
 from dragoman.measure import probes
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.phases import Phases
@@ -16,17 +17,16 @@ from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import Attempt
 from dragoman.measure.writer import Writer
 from dragoman.plan import flops
-from dragoman.sync import topology as topologies
+from dragoman.sync.choice import Link
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 from dragoman.train.state import State
 
 
 def recorder(
-    name: str, state: State, data: DataSet, world: World, phases: Phases, writer: Writer
+    name: str, state: State, data: DataSet, world: World, topology: Topology, phases: Phases, writer: Writer
 ) -> Recorder:
-    """A recorder for this attempt, with what can be measured before the first step. Collective."""
-    topology = topologies.find(world)
+    """A recorder for this attempt. Collective."""
     is_leader = world.rank in topology.leaders
     meter = HostMeter(topology.interfaces[topology.rank_hosts[world.rank]], phases) if is_leader else None
     attempt = Attempt(
@@ -37,7 +37,6 @@ def recorder(
     )
     made = Recorder(world, topology, attempt, writer, meter)
     made.facts(**_facts(name, state, data, world, topology))
-    _probe(made, state, world, topology)
     return made
 
 
@@ -51,7 +50,6 @@ def _facts(name: str, state: State, data: DataSet, world: World, topology: Topol
         "rank_hosts": topology.rank_hosts,
         "device": torch.cuda.get_device_name(world.device) if on_gpu else "cpu",
         "parameters": parameters,
-        "gradient_bytes": 4 * parameters,  # DDP exchanges single precision
         "gradient_interfaces": topology.interfaces,
         "flops_per_step": _flops_per_step(state, data),
         "settings": dict(config.flat(state.config)),
@@ -72,12 +70,18 @@ def _flops_per_step(state: State, data: DataSet) -> float:
     return flops.step(state.config.model, len(data.tokenizer), source, target, pairs)
 
 
-def _probe(made: Recorder, state: State, world: World, topology: Topology) -> None:
+def probe(made: Recorder, state: State, world: World, topology: Topology, start: Start) -> Link | None:
+    """What devices and link can do, before the first step; the link where there is one. Collective."""
+    made.probe(
+        "peak",
+        state.step,
+        start.peak_began,
+        start.peak_seconds,
+        flops_per_second=start.peak_flops_per_second,
+    )
+    if len(topology.hosts) == 1:
+        return None
     began = time.time()
-    peak = probes.peak_flops_per_second(world)
-    made.probe("peak", state.step, began, time.time() - began, flops_per_second=peak)
-    if len(topology.hosts) > 1:
-        began = time.time()
-        bits, round_trip = probes.link(world, topology)
-        cost = time.time() - began
-        made.probe("link", state.step, began, cost, bits_per_second=bits, round_trip_seconds=round_trip)
+    link = Link(*probes.link(world, topology))
+    made.probe("link", state.step, began, time.time() - began, **link._asdict())
+    return link

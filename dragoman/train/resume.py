@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
 
 from dragoman import config
 from dragoman.config import Training
-from dragoman.errors import ConfigError, DataError
+from dragoman.errors import ConfigError
 from dragoman.rundir import RunFolder
-from dragoman.sync.agree import done_by_main
+from dragoman.sync.agree import any_rank, done_by, done_by_main, ranks_that
 from dragoman.sync.world import World
 from dragoman.train import checkpoint, optimizer
 from dragoman.train.checkpoint import Loaded, SavedState
@@ -35,45 +39,63 @@ def check_settings(folder: RunFolder, settings: Training) -> list[str]:
     return [f"changed: {key} = {value} (was {before[key]})" for key, value in changed.items()]
 
 
-def restore(state: State, folder: RunFolder, data_fingerprint: str, world: World) -> list[str]:
-    """Puts the newest sound checkpoint into the state of every rank; what is worth saying. Collective.
-
-    Only rank 0 looks at the folder: the others may be on machines that do not have it.
-    """
-    loaded, said = done_by_main(world, lambda: _newest(folder, data_fingerprint)) or (None, [])
+def restore(state: State, folder: RunFolder, step: int, replicas: Sequence[int], world: World) -> list[str]:
+    """Puts a sound checkpoint of rank 0's host into the state of every rank; what to say. Collective."""
+    loaded = done_by_main(world, lambda: checkpoint.load(folder.checkpoint(step)))
     saved_text = world.broadcast_bytes(loaded.state.model_dump_json().encode() if loaded else b"")
-    if not saved_text:
-        return said
     saved = SavedState.model_validate_json(saved_text)
     for field in dataclasses.fields(State):
         if field.name in SavedState.model_fields:
             setattr(state, field.name, getattr(saved, field.name))
     _restore_tensors(state, loaded, world)
-    return [*said, f"going on from step {saved.step:,}{_ranks(saved, world)}"]
-
-
-def _newest(folder: RunFolder, data_fingerprint: str) -> tuple[Loaded | None, list[str]]:
-    loaded, said = checkpoint.newest(folder)
-    if loaded and loaded.state.data_fingerprint != data_fingerprint:
-        raise DataError(
-            "this run was trained on other data: its fingerprint is "
-            f"{loaded.state.data_fingerprint[:16]}, that of the data given {data_fingerprint[:16]}",
-            path=folder.path,
-            hint="give the data set of the run, or another --run",
-        )
-    return loaded, said
+    said = [f"going on from step {saved.step:,}{_ranks(saved, world)}"]
+    if len(set(replicas)) > 1:
+        said += _restore_replicas(state, folder, saved, replicas, world)
+    return said
 
 
 def _restore_tensors(state: State, loaded: Loaded | None, world: World) -> None:
-    """Weights reach the other ranks when the exchange is built; the optimizer's moments are sent here."""
+    """Weights reach the other ranks when the exchange is built; what goes with them is sent here."""
     if loaded:
         state.model.load_state_dict(loaded.model)
-    moments = optimizer.empty_state(state.model)
-    for name, tensor in moments.items():
-        if loaded:
-            tensor.copy_(loaded.optimizer[name])
-        world.broadcast_(tensor)
+    moments = _sent_by_main(optimizer.empty_state(state.model), loaded.optimizer if loaded else {}, world)
     optimizer.restore(state.optimizer, state.model, moments)
+    if any_rank(world, bool(loaded and loaded.outer)):
+        empty = {name: torch.zeros_like(parameter) for name, parameter in state.model.named_parameters()}
+        state.outer = _sent_by_main(empty, loaded.outer if loaded else {}, world)
+
+
+def _sent_by_main(room: dict[str, Tensor], own: dict[str, Tensor], world: World) -> dict[str, Tensor]:
+    """Rank 0's tensors on every rank. Collective."""
+    for name, tensor in room.items():
+        if world.is_main:
+            tensor.copy_(own[name])
+        world.broadcast_(tensor)
+    return room
+
+
+def _restore_replicas(
+    state: State, folder: RunFolder, saved: SavedState, replicas: Sequence[int], world: World
+) -> list[str]:
+    """The moments of every replica but the first, from its own host's disk; what to say. Collective.
+
+    A replica without any goes on with those of rank 0, which every rank has by now. To begin with none would
+    make the first steps as large as the learning rate allows.
+    """
+    if saved.replicas != list(replicas):
+        before = f"{len(set(saved.replicas))} replicas" if saved.replicas else "no replicas"
+        return [f"then {before}, now {len(set(replicas))}: all go on with rank 0's optimizer state"]
+    number = replicas[world.rank]
+    path = folder.replica(number).at(saved.step)
+    is_kept = number > 0 and path.exists()
+    if found := done_by(world, is_kept, lambda: checkpoint.load_replica(path)):
+        own, moments = found
+        device = next(state.model.parameters()).device
+        on_device = {name: tensor.to(device) for name, tensor in moments.items()}
+        optimizer.restore(state.optimizer, state.model, on_device)
+        state.loss_scale = own.loss_scale
+    lacking = sorted({replicas[rank] for rank in ranks_that(world, number > 0 and not is_kept)})
+    return [f"replica {each} has no optimizer state of its own: it goes on with rank 0's" for each in lacking]
 
 
 def _ranks(saved: SavedState, world: World) -> str:

@@ -14,6 +14,8 @@ from dragoman import atomic, config
 from dragoman.config import Training
 from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
+from dragoman.doctor import at_start
+from dragoman.doctor.at_start import Start
 from dragoman.errors import DataError, DragomanError, UsageError
 from dragoman.measure import provenance
 from dragoman.measure.phases import GpuPhases, Phases
@@ -21,20 +23,23 @@ from dragoman.measure.tensorboard import Curves, TensorBoardCurves
 from dragoman.measure.writer import FileWriter, Writer
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
+from dragoman.sync import diloco
+from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
-from dragoman.sync.agree import check_same, done_by_main
-from dragoman.sync.gradients import Exchange
+from dragoman.sync.agree import done_by, done_by_main
+from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
-from dragoman.train import models, optimizer, recording, resume
-from dragoman.train.checkpoint import FolderSaver, Saver
+from dragoman.train import exchanging, models, optimizer, recording, resume
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
 from dragoman.train.interrupt import Interrupt
 from dragoman.train.loop import Run, train
+from dragoman.train.saver import Saver, main_saver, replica_saver
 from dragoman.train.state import State
 from dragoman.train.step import Stepper
 from dragoman.train.stopping import StopReason
 from dragoman.train.view import View, view
+from dragoman.train.whereabouts import Whereabouts
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,8 @@ class Job:
     command: str = ""  # as typed, to tell how to go on
 
 
-def check(job: Job) -> list[str]:
-    """Everything that can be known to be wrong before a rank is started; what is worth saying."""
+def check(job: Job) -> None:
+    """Everything that can be known to be wrong before a rank is started."""
     data = DataSet(job.data)
     if "dev" not in data.parts:
         raise DataError(
@@ -60,7 +65,7 @@ def check(job: Job) -> list[str]:
     _check_folder(job.folder.path)
     if job.start_from:
         models.check_fits(job.start_from, job.settings.model, data.tokenizer)
-    return resume.check_settings(job.folder, job.settings)
+    resume.check_settings(job.folder, job.settings)
 
 
 def _check_folder(path: Path) -> None:
@@ -75,23 +80,39 @@ def run(job: Job) -> StopReason:
     """One rank's whole life. Raises what rank 0 has to report."""
     interrupt = Interrupt()
     with worlds.explained(), worlds.join(job.settings.sync.timeout_seconds) as world, ExitStack() as stack:
+        topology = topologies.find(world)
+        start = at_start.check(world, topology, job.data, job.folder.path, job.settings)
         data = DataSet(job.data)
-        check_same(world, "the data set's fingerprint", data.card.fingerprint)
-        changes = done_by_main(world, lambda: check(job)) or []  # also where torchrun started us
-        if lock := done_by_main(world, job.folder.lock):
+        done_by_main(world, lambda: check(job))  # also where torchrun started us
+        whereabouts = Whereabouts(job.folder, world, topology)
+        is_home = world.rank == whereabouts.home
+        done_by(world, is_home, lambda: resume.check_settings(job.folder, job.settings))
+        if lock := whereabouts.lock():
             stack.enter_context(lock)
+        replicas = diloco.replicas(job.settings.sync, topology)
+        step, moved = whereabouts.bring_together(job.settings, data.card.fingerprint, replicas)
+        changes = done_by_main(world, lambda: resume.check_settings(job.folder, job.settings)) or []
         torch.manual_seed(job.settings.train.seed)
         model = Transformer(job.settings.model, len(data.tokenizer))
         state = State(job.settings, model.to(world.device), optimizer.build(model, job.settings.train))
-        said = [*changes, *resume.restore(state, job.folder, data.card.fingerprint, world)]
+        said = [*start.lines, *changes, *moved]
+        if step is not None:
+            said += resume.restore(state, job.folder, step, replicas, world)
         if job.start_from and state.step == 0 and world.is_main:
             model.load_state_dict(models.weights([job.start_from]))
             said.append(f"weights from {job.start_from}")
-        return _run(job, state, data, world, interrupt, said)
+        return _run(job, state, data, world, topology, start, interrupt, said)
 
 
 def _run(
-    job: Job, state: State, data: DataSet, world: World, interrupt: Interrupt, said: Sequence[str]
+    job: Job,
+    state: State,
+    data: DataSet,
+    world: World,
+    topology: Topology,
+    start: Start,
+    interrupt: Interrupt,
+    said: Sequence[str],
 ) -> StopReason:
     settings, parameters = job.settings, sum(p.numel() for p in state.model.parameters())
     written = done_by_main(world, lambda: _open_records(job, state, world, data, parameters))
@@ -100,9 +121,13 @@ def _run(
     for line in (*said, _size_line(size, world, parameters)):
         shown.say(line)
     batches = Batches(data, size, settings.train.seed)
-    exchange = Exchange(state.model, world)  # sends rank 0's weights to all
     phases = GpuPhases() if world.device.type == "cuda" else Phases()
-    recorder = recording.recorder(job.folder.path.name, state, data, world, phases, writer)
+    recorder = recording.recorder(job.folder.path.name, state, data, world, topology, phases, writer)
+    link = recording.probe(recorder, state, world, topology, start)
+    # sends rank 0's weights to all
+    exchange = exchanging.build(state, batches, world, topology, link, phases, recorder, shown)
+    if not world.is_main and world.rank in _first_of_each(state.replicas):
+        saver = replica_saver(job.folder, state.replicas[world.rank])
     stepper = Stepper(state, exchange, batches, world, phases)
     counterfactual = Counterfactual(stepper, recorder, world)
     evaluator = Evaluator(data, settings.evaluate, settings.train.label_smoothing, world)
@@ -133,6 +158,7 @@ def _run(
         recorder.abandon()
         raise
     finally:
+        exchange.close()
         curves.close()
         shown.close()
     if saver.failure:
@@ -151,10 +177,15 @@ def _open_records(
     config.write(job.settings, unfinished)
     unfinished.replace(job.folder.config)
     atomic.write(job.folder.provenance, provenance.describe(world, data, parameters).encode())
-    saver = FolderSaver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
+    saver = main_saver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
     curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
     shown = view(job.folder.log, job.settings.train.steps, state.step)
     return saver, curves, shown, FileWriter(job.folder.records)
+
+
+def _first_of_each(replicas: Sequence[int]) -> list[int]:
+    """The first rank of each replica."""
+    return [replicas.index(replica) for replica in sorted(set(replicas))]
 
 
 def _size_line(size: StepSize, world: World, parameters: int) -> str:

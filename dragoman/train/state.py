@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from dragoman.config import Training
 from dragoman.data.batches import Position, Step
 from dragoman.measure.quality import Evaluation
 from dragoman.model import Transformer
+from dragoman.sync.choice import Choice
 
 
 class StepOutcome(NamedTuple):
@@ -18,9 +20,9 @@ class StepOutcome(NamedTuple):
 
     loss: float  # per target token, with dropout and label smoothing
     target_tokens: int
-    gradient_norm: float  # before clipping
+    gradient_norm: float  # before clipping; of several replicas the mean
     learning_rate: float
-    is_bad: bool  # the gradient is not finite: nothing was updated
+    is_bad: bool  # the gradient is not finite, of some replica: that one updated nothing
     stop_wanted: bool  # by some rank
 
 
@@ -38,6 +40,9 @@ class State:
     target_tokens: int = 0
     pairs: int = 0
     loss_scale: dict[str, float] = field(default_factory=dict)  # fp16 only: torch's GradScaler
+    choice: Choice | None = None  # how gradients are exchanged
+    replicas: list[int] = field(default_factory=list)  # DiLoCo only: to which replica each rank belongs
+    outer: dict[str, Tensor] = field(default_factory=dict)  # DiLoCo only: the momentum of each parameter
 
     def advance(self, batch: Step, outcome: StepOutcome, seconds: float) -> None:
         """A step was made, or skipped as bad: either way its pairs are behind us."""

@@ -15,9 +15,9 @@ from dragoman.data.batches import Batches, Microbatch, Step
 from dragoman.errors import DragomanError
 from dragoman.measure.phases import Phases
 from dragoman.measure.records import PHASES
-from dragoman.sync.gradients import Exchange
+from dragoman.sync.exchange import Exchange
 from dragoman.sync.world import World
-from dragoman.train import optimizer
+from dragoman.train import optimizer, stopping
 from dragoman.train.schedule import learning_rate
 from dragoman.train.state import State, StepOutcome
 
@@ -42,6 +42,7 @@ class Stepper:
         self._batches = batches
         self._world = world
         self._phases = phases
+        self._together = exchange.together or range(world.size)
         config = state.config.train
         self._split = state.config.data.split
         on_gpu = world.device.type == "cuda"
@@ -60,18 +61,31 @@ class Stepper:
         self._phases.move(self._exchange.exposed_seconds(), "backward", "exchange")
         self._scaler.unscale_(state.optimizer)
         limit = config.clip_norm or math.inf
-        # Gradients are the same on every rank after the exchange, so every rank comes to the same decision.
+        # Gradients are the same on all ranks that exchanged them, so these come to the same decision.
         norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit))  # waits for the device
-        if is_finite := math.isfinite(norm):
+        if (is_finite := math.isfinite(norm)) and self._tokens(batch):
             self._scaler.step(state.optimizer)
         self._scaler.update()
         state.loss_scale = self._scaler.state_dict()  # empty but for fp16
         state.model.zero_grad(set_to_none=False)  # gradients stay where the exchange wants them
         self._phases.begin("exchange")
         # Collective. The only one a step needs beside the exchange: 0.4 ms between processes of one machine.
-        total, wishes = self._world.sum([float(loss_sum), float(stop_wanted)])
-        loss = total / batch.target_tokens
-        return StepOutcome(loss, batch.target_tokens, norm, rate, not is_finite, wishes > 0)
+        sums = self._world.sum([float(loss_sum), norm, float(not is_finite), float(stop_wanted)])
+        loss, norm = sums[0] / batch.target_tokens, sums[1] / self._world.size
+        outcome = StepOutcome(loss, batch.target_tokens, norm, rate, sums[2] > 0, sums[3] > 0)
+        if self.ends_round(outcome.stop_wanted):
+            self._exchange.end_round()  # collective
+        return outcome
+
+    def ends_round(self, stop_wanted: bool) -> bool:
+        """Do all ranks have the same weights after the step under way?"""
+        step = self._state.step + 1
+        is_last = stopping.is_last(step, stop_wanted, self._state.config.train)
+        return is_last or step % self._exchange.steps_per_round == 0
+
+    def whole_rounds(self, steps: int) -> int:
+        """So many steps, or somewhat more, that a round ends with them."""
+        return self._exchange.whole_rounds(steps)
 
     def settle(self, batch: Step) -> None:
         """Makes the exchange ready before the first counted step, without a trace. Collective."""
@@ -109,12 +123,18 @@ class Stepper:
                 self._phases.begin("backward")
                 with _Noticing(not is_last and len(part.rows) > 1):
                     # Ranks and microbatches hold unequal numbers of target tokens. DDP averages over ranks,
-                    # so the world's size goes back in, and one division by the whole step's tokens weighs
+                    # so their number goes back in, and one division by the tokens of all of them weighs
                     # every token alike.
-                    weight = part.weight * self._world.size / batch.target_tokens
+                    weight = part.weight * len(self._together) / max(1, self._tokens(batch))
                     self._scaler.scale(loss * weight).backward()
             total += loss.detach() * part.weight
         return total
+
+    def _tokens(self, batch: Step) -> int:
+        """Target tokens of all whose gradients are averaged; 0 if there are too few microbatches for them."""
+        if len(self._together) == self._world.size:
+            return batch.target_tokens
+        return batch.target_tokens_of(self._together, self._world.size)
 
     def _parts(self, batch: Step) -> list[_Part]:
         """This rank's share. A rank without one computes something for nothing, as all must exchange."""

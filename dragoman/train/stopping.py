@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from dragoman.config import Train
 from dragoman.train.state import State, StepOutcome
 
 
@@ -14,13 +15,18 @@ class StopReason(StrEnum):
     DIVERGED = "diverged"
 
 
+def is_last(step: int, stop_wanted: bool, train: Train) -> bool:
+    """Is this the last step of the attempt, whatever an evaluation may say?"""
+    return stop_wanted or step >= train.steps or step == train.stop_at
+
+
 def after_step(state: State, outcome: StepOutcome) -> StopReason | None:
     """Why training should stop now, or None to go on."""
     if state.bad_in_a_row >= state.config.train.most_bad_steps:
         return StopReason.DIVERGED
     if state.step >= state.config.train.steps:
         return StopReason.FINISHED
-    return StopReason.STOPPED if outcome.stop_wanted else None
+    return StopReason.STOPPED if is_last(state.step, outcome.stop_wanted, state.config.train) else None
 
 
 def after_evaluation(state: State) -> StopReason | None:

@@ -34,6 +34,7 @@ def imported(part: str) -> dict[str, set[str]]:
         ("sync", ["train", "launch", "decode", "measure", "cli"]),
         ("measure", ["train", "launch", "decode", "cli"]),
         ("launch", ["train", "decode", "measure", "cli"]),
+        ("doctor", ["train", "decode", "cli"]),
         ("train", ["launch", "cli"]),
     ],
 )

@@ -1,5 +1,7 @@
 """explain/network.py: the network's part, told from stragglers, from other programs and from wrong meters."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,44 @@ def test_advice_is_quantified_and_only_given_when_something_is_wrong() -> None:
     assert any("bf16" in text and "1.6 x" in text for text in advice)
     assert any("four times the tokens per step: about 2.3 x" in text for text in advice)
     assert any("a 10 Gbit/s link: about 3.1 x" in text for text in advice)
+
+
+@pytest.mark.parametrize(
+    ("facts", "megabytes", "way"),
+    [
+        ({}, 365.3, "by flat all-reduce in fp32"),
+        ({"wire": "bf16", "gradient_bytes": 2 * build.PARAMETERS}, 182.6, "by flat all-reduce in bf16"),
+        ({"exchange": "hierarchical"}, 243.5, "by hierarchical all-reduce in fp32"),
+        (
+            {"exchange": "hierarchical", "wire": "bf16", "gradient_bytes": 2 * build.PARAMETERS},
+            121.8,
+            "by hierarchical all-reduce in bf16",
+        ),
+        (
+            {"mode": "diloco", "exchange_every": 16},
+            365.3 / 16,
+            "by DiLoCo, flat all-reduce in fp32 every 16 steps",
+        ),
+    ],
+)
+def test_each_way_is_named_and_its_bytes_agree(facts: dict[str, Any], megabytes: float, way: str) -> None:
+    records = build.records(exchange=2.92, link_bits_per_second=1e9, changes=facts)
+    seen = records.nics["interface"] == "eth1"
+    for column in ("sent_bytes", "received_bytes"):
+        records.nics[column] = records.nics[column] * np.where(seen, megabytes / 365.3, 1.0)
+    finding = explain(records)
+    assert finding.numbers["expected_bytes_per_step_per_host"] == pytest.approx(megabytes * 1e6, rel=0.001)
+    assert finding.numbers["bytes_per_step_per_host"] == pytest.approx(megabytes * 1e6, rel=0.03)
+    assert way in finding.answer
+    assert "needs" not in finding.answer, "what was seen is what was expected"
+
+
+def test_local_steps_are_advised_with_their_price_and_not_where_they_are_made() -> None:
+    advice = explain(build.records(exchange=50.0, link_bits_per_second=6e7)).advice
+    assert any("sync.mode=diloco" in text and "no longer synchronous" in text for text in advice)
+    facts = {"mode": "diloco", "exchange_every": 16}
+    advice = explain(build.records(exchange=2.92, link_bits_per_second=1e9, changes=facts)).advice
+    assert not any("diloco" in text for text in advice)
 
 
 def test_bf16_is_not_advised_where_it_is_used() -> None:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from dragoman.plan.step import StepCost, bytes_per_host, calibrated, ring_bytes, tail_share
+from dragoman.plan.step import (
+    StepCost,
+    bytes_per_host,
+    calibrated,
+    ring_bytes,
+    ring_latency_seconds,
+    tail_share,
+)
 
 
 def test_ring_sends_what_was_measured() -> None:
@@ -16,6 +23,7 @@ def test_ranks_side_by_side_share_the_crossing() -> None:
     assert bytes_per_host([0, 0, 1, 1], 100.0) == pytest.approx(150)
     assert bytes_per_host([0, 1, 0, 1], 100.0) == pytest.approx(300), "every rank's neighbour is elsewhere"
     assert bytes_per_host([0, 0, 1, 1], 100.0, "hierarchical") == pytest.approx(100)
+    assert bytes_per_host([0, 0, 1, 1, 2, 2], 90.0, "hierarchical") == pytest.approx(120)
     assert bytes_per_host([0, 0], 100.0) == 0
     assert bytes_per_host([0, 1], 100.0, "something else") is None
 
@@ -59,6 +67,24 @@ def test_more_tokens_between_exchanges() -> None:
     four = model.with_tokens(4)
     assert four.seconds == pytest.approx(4 * 0.9 + 0.05 + 2.92)
     assert model.speedup(four, tokens=4) == pytest.approx(4 * model.seconds / four.seconds)
+
+
+def test_exchange_every_sixteen_steps_costs_a_sixteenth_and_hides_nothing() -> None:
+    # 100 Mbit/s where computing is a fiftieth of the exchange: a public run's proportions.
+    model = calibrated(51.0, 1.0, 0.0, 0.0, 50e8 / 8, 1e8, tail=0.2)
+    assert model.every(16).seconds == pytest.approx(1 + 50 / 16)
+    assert model.speedup(model.every(16)) > 12
+    hidden = calibrated(1.05, 1.0, 0.0, 0.0, 0.6e9 / 8, 1e9, tail=0.1)
+    assert hidden.every(16).exposed_seconds == pytest.approx(0.6 / 16)
+
+
+def test_smaller_buckets_leave_less_for_the_end() -> None:
+    assert tail_share(1e9, bucket_bytes=5 * 2**20) == pytest.approx(5 * 2**20 / 1e9)
+    assert tail_share(243.5e6, 67e6, bucket_bytes=2**20) == pytest.approx(67 / 243.5)
+
+
+def test_latency_of_a_ring_is_paid_by_every_message() -> None:
+    assert ring_latency_seconds(4, 0.002) == pytest.approx(6 * 0.001)
 
 
 def test_unmeasured_link_is_taken_as_the_rate_that_was_reached() -> None:

@@ -65,9 +65,9 @@ def listening(cluster: Cluster, host: int, script: str) -> Iterator[subprocess.P
         server.kill()
 
 
-def megabits_per_second(cluster: Cluster, seconds: float = 1.0) -> float:
-    with listening(cluster, 1, RECEIVE) as receiver:
-        cluster.run(0, python(SEND, "h1", seconds))
+def megabits_per_second(cluster: Cluster, seconds: float = 1.0, to: int = 1) -> float:
+    with listening(cluster, to, RECEIVE) as receiver:
+        cluster.run(0, python(SEND, f"h{to}", seconds))
         assert receiver.stdout
         return float(receiver.stdout.read())
 
@@ -138,6 +138,17 @@ def test_a_transfer_sees_the_rate_and_its_changes(cluster: Cluster) -> None:
     assert megabits_per_second(cluster, 0.5) == pytest.approx(20, rel=0.15)
     cluster.rate(None)
     assert megabits_per_second(cluster, 0.3) > 200
+
+
+def test_two_hosts_can_have_a_rate_of_their_own() -> None:
+    with Cluster(hosts=3, rate="100mbit") as three:
+        three.link(0, 1, "10mbit")
+        assert megabits_per_second(three) == pytest.approx(10, rel=0.15)
+        assert megabits_per_second(three, to=2) == pytest.approx(100, rel=0.15)
+        three.link(0, 1, "30mbit")
+        three.rate("50mbit")
+        assert megabits_per_second(three) == pytest.approx(30, rel=0.15)
+        assert megabits_per_second(three, to=2) == pytest.approx(50, rel=0.15)
 
 
 def test_a_rate_changes_under_a_running_transfer(cluster: Cluster) -> None:

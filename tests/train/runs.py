@@ -44,6 +44,24 @@ keep_last = 100
 [measure]
 every = 1
 """
+# Enough to learn the task, in seconds.
+LEARNING = (
+    "model.width=64",
+    "model.heads=4",
+    "model.feedforward=128",
+    "model.dropout=0",
+    "model.attention_dropout=0",
+    "model.feedforward_dropout=0",
+    "data.step=1024",
+    "data.microbatch=512",
+    "train.steps=400",
+    "train.schedule=linear",
+    "train.rate=0.005",
+    "train.warmup_steps=40",
+    "evaluate.every=200",
+    "checkpoint.every=200",
+    "measure.every=50",
+)
 LAST = 48  # the last step of a run with that config
 WAIT_SECONDS = 120  # for what takes seconds: the machine may be busy
 WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", "dark"]

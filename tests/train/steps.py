@@ -18,7 +18,8 @@ from dragoman.errors import DragomanError
 from dragoman.measure.phases import Phases
 from dragoman.model import Transformer
 from dragoman.sync import world as worlds
-from dragoman.sync.gradients import Exchange
+from dragoman.sync.allreduce import AllReduce
+from dragoman.sync.exchange import Way
 from dragoman.sync.world import World
 from dragoman.train import optimizer
 from dragoman.train.state import State, StepOutcome
@@ -42,7 +43,8 @@ class Bench:
         self.state = State(filled, self.model, optimizer.build(self.model, filled.train))
         size = StepSize(filled.data.step, filled.data.microbatch, filled.data.unit)
         self.batches = Batches(data_set, size, filled.train.seed)
-        self.stepper = Stepper(self.state, Exchange(self.model, world), self.batches, world, Phases())
+        exchange = AllReduce(self.model, world, Way())
+        self.stepper = Stepper(self.state, exchange, self.batches, world, Phases())
 
     def settle(self) -> None:
         self.stepper.settle(next(self.batches.after(self.state.position)))

@@ -12,7 +12,7 @@ import pytest
 from dragoman.errors import DragomanError
 from dragoman.rundir import RunFolder
 from dragoman.train import checkpoint
-from dragoman.train.checkpoint import FolderSaver
+from dragoman.train.saver import FolderSaver
 from tests.train import runs
 from tests.train.conftest import Here
 from tests.train.runs import Task

@@ -1,0 +1,117 @@
+"""The doctor at the start of every run: each rank looks at its host, rank 0 judges, all hear. Seconds.
+
+What stops a run stops it here, on all ranks, before anything is written. The link between hosts is measured
+a little later, where the run records it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dragoman.config import Training
+from dragoman.doctor import host
+from dragoman.doctor.check import Check, failed
+from dragoman.doctor.facts import Host
+from dragoman.doctor.judge import judge, needs_of
+from dragoman.errors import DragomanError
+from dragoman.explain import words
+from dragoman.measure import probes
+from dragoman.sync.agree import done_by_main
+from dragoman.sync.topology import Topology
+from dragoman.sync.world import World
+
+_CLOCK_READINGS = 5  # the one with the shortest round trip counts
+
+
+@dataclass(frozen=True)
+class Start:
+    """What was found."""
+
+    lines: list[str]  # worth saying; on rank 0
+    peak_flops_per_second: float  # of all ranks together
+    peak_began: float  # when it was measured
+    peak_seconds: float  # that measuring it took
+
+
+def check(world: World, topology: Topology, data: Path, run: Path, settings: Training) -> Start:
+    """Raises what rank 0 has to report; the other ranks leave without a word. Collective."""
+    own = host.facts(data, run)
+    if len(topology.hosts) > 1:
+        own.own_name_addresses = host.resolve([own.name])[own.name]
+    began = time.time()
+    peaks = probes.peaks(world)
+    peak_seconds = time.time() - began
+    ranks = gather(world, own)
+    exchanged = probes.all_reduce(world) if len(topology.hosts) > 1 else None
+    lines = done_by_main(world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged))
+    return Start(lines or [], sum(peaks), began, peak_seconds)
+
+
+def gather(world: World, own: Host, clock: Callable[[], float] = time.time) -> list[Host]:
+    """Every rank's facts on rank 0, with its clock against rank 0's. Collective."""
+    ranks = [
+        Host.model_validate_json(content) for content in world.gather_bytes(own.model_dump_json().encode())
+    ]
+    offsets, error_seconds = _clock_offsets(world, clock)
+    for facts, offset in zip(ranks, offsets, strict=True):
+        facts.clock_offset_seconds, facts.clock_error_seconds = offset, error_seconds
+    return ranks
+
+
+def _clock_offsets(world: World, clock: Callable[[], float]) -> tuple[list[float], float]:
+    """How far each rank's clock is ahead of rank 0's, and how far off that may be; on rank 0. Collective."""
+    offsets: list[float] = []
+    best = float("inf")
+    for _ in range(_CLOCK_READINGS):
+        asked = clock()
+        world.broadcast_bytes(b"")  # nobody reads its clock before rank 0 has asked
+        readings = world.gather(torch.tensor([clock()], dtype=torch.float64))
+        answered = clock()
+        if world.is_main and answered - asked < best:
+            best = answered - asked
+            offsets = [float(reading) - (asked + answered) / 2 for reading in readings]
+    return offsets, best / 2
+
+
+def _hosts(ranks: Sequence[Host], peaks: Sequence[float], topology: Topology) -> list[Host]:
+    """One entry for each machine, in the order of its first rank."""
+    hosts: dict[tuple[str, str], Host] = {}
+    for rank, facts in enumerate(ranks):
+        known = hosts.setdefault((facts.name, facts.boot), facts)
+        known.ranks = known.ranks + 1 if known is not facts else 1
+        known.peaks.append(peaks[rank])
+        if len(topology.hosts) > 1:
+            known.interface = topology.interfaces[topology.rank_hosts[rank]]
+            known.is_joined = True
+    return list(hosts.values())
+
+
+def _judged(hosts: Sequence[Host], settings: Training, exchanged: tuple[int, float] | None) -> list[str]:
+    checks = judge(hosts, needs_of(hosts, settings))
+    if errors := failed(checks):
+        raise _refusal(errors)
+    lines = [_line(facts) for facts in hosts] if len(hosts) > 1 else []
+    if exchanged:
+        nbytes, seconds = exchanged
+        ranks = sum(facts.ranks for facts in hosts)
+        lines.append(f"all-reduce of {words.size(nbytes)} over {ranks} ranks: {words.seconds(seconds)}")
+    warnings = [check for check in checks if check.status == "warning"]
+    return [*lines, *(f"warning: {check}; try: {check.advice}" for check in warnings)]
+
+
+def _line(facts: Host) -> str:
+    ranks = f"{facts.ranks} rank{'s' * (facts.ranks > 1)}"
+    each = words.flops(sum(facts.peaks) / len(facts.peaks))
+    return f"host {facts.name}: {ranks} of {each}, interface {facts.interface}"
+
+
+def _refusal(errors: Sequence[Check]) -> DragomanError:
+    if len(errors) == 1:
+        return DragomanError(f"not started: {errors[0]}", hint=errors[0].advice)
+    each = "".join(f"\n  {check}\n    try: {check.advice}" for check in errors)
+    return DragomanError(f"not started, {len(errors)} checks failed:{each}")

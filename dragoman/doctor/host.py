@@ -1,0 +1,157 @@
+"""Asks this host about itself. Nothing here speaks to another host, and nothing is written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import dragoman
+from dragoman.data.parallel import cores
+from dragoman.data.store import DataSet
+from dragoman.doctor import gpus
+from dragoman.doctor.facts import Data, Host, Interface
+from dragoman.errors import DragomanError
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # containers
+
+
+def inspect(data: str | None = None, run: str = ".", with_peak: bool = False) -> dict[str, Any]:
+    """The facts of this host as JSON values; see `facts.Host`. With the peak it takes a few seconds."""
+    return facts(Path(data) if data else None, Path(run), with_peak).model_dump()
+
+
+def facts(data: Path | None, run: Path, with_peak: bool = False) -> Host:
+    disk = _existing(run)
+    memory = psutil.virtual_memory()
+    limit = _memory_limit()
+    devices = gpus.inspect()
+    return Host(
+        name=socket.gethostname(),
+        boot=_BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "",
+        versions=versions(),
+        data=_data(data) if data else None,
+        interfaces=interfaces(),
+        disk_path=str(disk),
+        disk_free_bytes=shutil.disk_usage(disk).free,
+        checkpoint_bytes=_bytes_below(run / "checkpoints"),
+        memory_bytes=min(memory.total, limit),
+        memory_available_bytes=min(memory.available, limit),
+        cores=cores(),
+        load=os.getloadavg()[0],
+        gpus=devices,
+        peaks=_peaks(devices.usable) if with_peak else [],
+    )
+
+
+def versions() -> dict[str, str]:
+    """A version number says little of code that is being worked on, so its checksum stands beside ours."""
+    return {
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "dragoman": f"{dragoman.__version__} (code {_code_checksum()})",
+    }
+
+
+def clock() -> dict[str, float]:
+    return {"unix_seconds": time.time()}
+
+
+def resolve(names: Sequence[str]) -> dict[str, list[str]]:
+    """What names mean on this host; an empty list where a name means nothing."""
+    return {name: _addresses(name) for name in names}
+
+
+def interfaces() -> list[Interface]:
+    """Those with an IP address, loopback apart."""
+    states = psutil.net_if_stats()
+    found = []
+    for name, entries in psutil.net_if_addrs().items():
+        addresses = [
+            entry.address.split("%")[0]
+            for entry in entries
+            if entry.family in (socket.AF_INET, socket.AF_INET6)
+        ]
+        if addresses and name != "lo" and name in states:
+            state = states[name]
+            found.append(
+                Interface(name=name, is_up=state.isup, addresses=addresses, reported_megabits=state.speed)
+            )
+    return found
+
+
+def _data(path: Path) -> Data:
+    try:
+        card = DataSet(path).card
+    except DragomanError as error:
+        return Data(path=str(path), problem=f"{error.where}: {error.what}", hint=error.hint)
+    except OSError as error:
+        return Data(path=str(path), problem=f"{path}: {error.strerror or error}")
+    train = card.parts["train"]
+    return Data(
+        path=str(path),
+        fingerprint=card.fingerprint,
+        vocabulary=card.vocabulary_pieces,
+        sentence_tokens=(train.source.tokens + train.target.tokens) / 2 / train.pairs,
+    )
+
+
+def _addresses(name: str) -> list[str]:
+    try:
+        entries = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+
+
+def _existing(path: Path) -> Path:
+    """The folder, or the nearest one above it that is there already."""
+    return next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # another training is at work there; it is told so later
+            total += path.stat().st_size
+    return total
+
+
+def _memory_limit() -> int:
+    """Of the container this process may be in."""
+    for path in map(Path, _MEMORY_LIMITS):
+        if path.exists() and (text := path.read_text().strip()).isdigit():
+            return int(text)
+    return sys.maxsize
+
+
+def _code_checksum() -> str:
+    whole = hashlib.sha256()
+    folder = Path(dragoman.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        whole.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
+    return whole.hexdigest()[:8]
+
+
+def _peaks(usable_gpus: int) -> list[float]:
+    """Of each GPU in turn, or of all cores together."""
+    import torch
+
+    from dragoman.measure import probes
+
+    if usable_gpus:
+        return [probes.own_peak(torch.device("cuda", number)) for number in range(usable_gpus)]
+    torch.set_num_threads(cores())
+    return [probes.own_peak(torch.device("cpu"))]

@@ -1,0 +1,140 @@
+"""Several hosts, each asked through its agent, and every pair of them tried."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from dragoman.config import Training
+from dragoman.doctor import compare, pairs
+from dragoman.doctor.check import ALL, Check
+from dragoman.doctor.facts import Host
+from dragoman.doctor.judge import judge, needs_of
+from dragoman.doctor.link import Connection
+from dragoman.doctor.pairs import Attempt
+from dragoman.errors import DragomanError
+from dragoman.launch import hosts as launch_hosts
+
+_CLOCK_READINGS = 5  # the one with the shortest round trip counts
+
+Answer = TypeVar("Answer")
+
+
+class Agent(Protocol):
+    """A host that answers; `launch.remote.Remote` is one. Used by one thread at a time."""
+
+    name: str
+
+    def call(self, name: str, **arguments: Any) -> Any: ...
+
+
+@dataclass
+class Reached:
+    """A host that answered, and what it said."""
+
+    agent: Agent
+    facts: Host
+
+
+def examine(
+    hosts: Sequence[launch_hosts.Host],
+    data: Path | None,
+    run: Path,
+    settings: Training | None,
+    connect: Callable[[str], Any],
+) -> tuple[list[Check], list[Host]]:
+    """All checks of these hosts, and their facts. `connect` makes the context in which an agent lives."""
+    with ExitStack() as stack:
+        agents = [stack.enter_context(connect(host.name)) for host in hosts]
+        answers = _at_once(agents, lambda agent: _ask(agent, data, run))
+        checks = [answer for answer in answers if isinstance(answer, Check)]
+        reached = [answer for answer in answers if isinstance(answer, Reached)]
+        for host, answer in zip(hosts, answers, strict=True):
+            if isinstance(answer, Reached):
+                answer.facts.ranks = host.workers
+        if not checks:
+            checks = [Check("ssh", ALL, "ok", "every host answers")]
+        if not reached:
+            return checks, []
+        return checks + _examine_reached(reached, settings), [each.facts for each in reached]
+
+
+def _examine_reached(reached: Sequence[Reached], settings: Training | None) -> list[Check]:
+    facts = [each.facts for each in reached]
+    names = [each.name for each in facts]
+    resolved = _at_once([each.agent for each in reached], lambda agent: agent.call("resolve", names=names))
+    for own, view in zip(facts, resolved, strict=True):
+        own.own_name_addresses = view[own.name]
+        own.clock_offset_seconds = (own.clock_offset_seconds or 0.0) - (facts[0].clock_offset_seconds or 0.0)
+    attempts = _try_pairs(reached)
+    needs = needs_of(facts, settings)
+    return [
+        *judge(facts, needs),
+        *compare.peer_names(facts, resolved),
+        *(pairs.ports(attempts) if attempts else []),
+        *pairs.links(attempts),
+        *pairs.exchange(facts, attempts, needs),
+    ]
+
+
+def _ask(agent: Agent, data: Path | None, run: Path) -> Reached | Check:
+    try:
+        answer = agent.call("inspect", data=str(data) if data else None, run=str(run), with_peak=True)
+        reached = Reached(agent, Host.model_validate(answer))
+        _read_clock(reached)
+        return reached
+    except DragomanError as error:
+        return Check("ssh", agent.name, "error", error.what, error.hint)
+
+
+def _read_clock(reached: Reached) -> None:
+    """Against this machine's clock; the first host's is taken off once all are read."""
+    best = float("inf")
+    for _ in range(_CLOCK_READINGS):
+        asked = time.time()
+        there = reached.agent.call("clock")["unix_seconds"]
+        answered = time.time()
+        if answered - asked < best:
+            best = answered - asked
+            reached.facts.clock_offset_seconds = there - (asked + answered) / 2
+    reached.facts.clock_error_seconds = best / 2
+
+
+def _try_pairs(reached: Sequence[Reached]) -> list[Attempt]:
+    """Both ways of opening a connection, and the rates, of each pair; pairs without a common host at once."""
+    attempts: list[Attempt] = []
+    for chosen in pairs.rounds(len(reached)):
+        for found in _at_once(chosen, lambda pair: _try_both_ways(reached[pair[0]], reached[pair[1]])):
+            attempts += found
+    return attempts
+
+
+def _try_both_ways(first: Reached, second: Reached) -> list[Attempt]:
+    """The rates of both directions are measured over one connection."""
+    return [_try(first, second, measured=True), _try(second, first, measured=False)]
+
+
+def _try(sender: Reached, receiver: Reached, measured: bool) -> Attempt:
+    door = receiver.agent.call("listen")
+    name = receiver.agent.name.rpartition("@")[2]  # as the user named it, without the user
+    known = sender.agent.call("resolve", names=[name])[name]
+    addresses = list(dict.fromkeys([*known, *receiver.facts.addresses]))
+    answer = sender.agent.call(
+        "connect", addresses=addresses, port=door["port"], token=door["token"], measured=measured
+    )
+    connection = Connection.model_validate(answer)
+    sender.facts.interface = sender.facts.interface or connection.interface
+    return Attempt(sender.facts.name, receiver.facts.name, door["port"], door["ports"], connection)
+
+
+Item = TypeVar("Item")
+
+
+def _at_once(items: Sequence[Item], action: Callable[[Item], Answer]) -> list[Answer]:
+    with ThreadPoolExecutor(max(1, len(items))) as pool:
+        return list(pool.map(action, items))

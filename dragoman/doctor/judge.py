@@ -1,0 +1,31 @@
+"""All checks that follow from the hosts' facts, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.config import Training
+from dragoman.doctor import capacity, compare, needs
+from dragoman.doctor.check import Check
+from dragoman.doctor.facts import Host
+from dragoman.doctor.needs import Needs
+
+
+def judge(hosts: Sequence[Host], wanted: Needs | None) -> list[Check]:
+    return [
+        *compare.versions(hosts),
+        *compare.data(hosts),
+        *compare.names(hosts),
+        *compare.clocks(hosts),
+        *compare.interfaces(hosts),
+        *capacity.disk(hosts, wanted),
+        *capacity.memory(hosts, wanted),
+        *capacity.gpus(hosts),
+        *capacity.speed(hosts),
+    ]
+
+
+def needs_of(hosts: Sequence[Host], settings: Training | None) -> Needs | None:
+    """What the run will need; None without a config, or where no host has the data."""
+    data = next((host.data for host in hosts if host.data and host.data.fingerprint), None)
+    return needs.of(settings, data.vocabulary, data.sentence_tokens) if settings and data else None

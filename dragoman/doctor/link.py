@@ -1,0 +1,184 @@
+"""The link between two hosts, tried with plain sockets: one host listens, the other connects and measures.
+
+The listener takes any free port, as gloo does for gradients. It ends by itself, and serves nobody but who
+knows its token: on the way to a host, an address may turn out to be another machine's, or one's own.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from dragoman.doctor.facts import is_local
+from dragoman.sync.route import interface_towards
+
+_PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_CONNECT_SECONDS = 2.0
+_ANSWER_SECONDS = 15.0
+_BURST_SECONDS = 0.25  # shorter ones measure buffers rather than the link
+_BURST_ROUND_TRIPS = 20  # and over a long way TCP first has to find the rate
+_FIRST_BURST = 1 << 18
+_LARGEST_BURST = 1 << 28
+_ECHOES = 20
+_CHUNK = bytes(1 << 20)
+_REQUEST = struct.Struct("!cQ")  # what to do, with how many bytes
+_SEND, _RECEIVE, _DONE = b"s", b"r", b"."
+_TOKEN_BYTES = 16
+
+
+class Connection(BaseModel):
+    """What came of connecting from one host to another; rates and round trip where it worked."""
+
+    address: str = ""
+    interface: str = ""  # of the host that connected
+    failure: str = ""
+    sent_bits_per_second: float = 0.0
+    received_bits_per_second: float = 0.0
+    round_trip_seconds: float = 0.0
+
+
+def listen(seconds: float = 30.0) -> dict[str, Any]:
+    """Opens a port for so long, served by a thread; the port, a token, and the range ports are taken from."""
+    server = _server()
+    token = secrets.token_bytes(_TOKEN_BYTES)
+    threading.Thread(
+        target=_serve, args=(server, token, time.monotonic() + seconds), daemon=True, name="listener"
+    ).start()
+    text = _PORT_RANGE.read_text().split() if _PORT_RANGE.exists() else ["1024", "65535"]
+    return {"port": server.getsockname()[1], "token": token.hex(), "ports": "-".join(text)}
+
+
+def connect(addresses: Sequence[str], port: int, token: str, measured: bool = True) -> dict[str, Any]:
+    """Connects to the first address that answers with the token; if none does, what came of the first."""
+    tried = []
+    for address in addresses:
+        if not is_local(address):
+            tried.append(_try(address, port, bytes.fromhex(token), measured))
+            if not tried[-1].failure:
+                return tried[-1].model_dump()
+    first = tried[0] if tried else Connection(failure="it has no address that others could reach")
+    return first.model_dump()
+
+
+def _server() -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        with suppress(OSError):  # a kernel may know IPv6 and have it switched off
+            return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", 0))
+
+
+def _serve(server: socket.socket, token: bytes, deadline: float) -> None:
+    with server:
+        while (left := deadline - time.monotonic()) > 0:
+            server.settimeout(left)
+            with suppress(OSError):  # who breaks off, breaks off
+                peer, _ = server.accept()
+                with peer:
+                    peer.settimeout(_CONNECT_SECONDS)  # who says nothing must not keep others waiting
+                    if secrets.compare_digest(_read(peer, _TOKEN_BYTES), token):
+                        peer.sendall(token)
+                        peer.settimeout(_ANSWER_SECONDS)
+                        _answer(peer)
+
+
+def _answer(peer: socket.socket) -> None:
+    """Does what it is asked to until the other end closes."""
+    while True:
+        what, nbytes = _REQUEST.unpack(_read(peer, _REQUEST.size))
+        if what == _SEND:
+            _drain(peer, nbytes)
+            peer.sendall(_DONE)
+        else:
+            _fill(peer, min(nbytes, _LARGEST_BURST))
+
+
+def _try(address: str, port: int, token: bytes, measured: bool) -> Connection:
+    try:
+        with socket.create_connection((address, port), _CONNECT_SECONDS) as peer:
+            peer.settimeout(_ANSWER_SECONDS)
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            peer.sendall(token)
+            if _read(peer, _TOKEN_BYTES) != token:
+                raise ConnectionResetError
+            found = Connection(address=address, interface=interface_towards(address))
+            return found.model_copy(update=_measure(peer)) if measured else found
+    except ConnectionRefusedError:
+        return Connection(address=address, failure="refused")
+    except ConnectionError:
+        return Connection(address=address, failure="connected, then broken off")
+    except TimeoutError:
+        return Connection(address=address, failure="no answer")
+    except OSError as error:
+        return Connection(address=address, failure=(error.strerror or str(error)).lower())
+
+
+def _measure(peer: socket.socket) -> dict[str, float]:
+    take, give = partial(_ask_to_take, peer), partial(_ask_to_give, peer)
+    round_trip = min(_timed(take, 0) for _ in range(_ECHOES))
+    enough = max(_BURST_SECONDS, _BURST_ROUND_TRIPS * round_trip)
+    return {
+        "round_trip_seconds": round_trip,
+        "sent_bits_per_second": _rate(take, enough),
+        "received_bits_per_second": _rate(give, enough),
+    }
+
+
+def _rate(burst: Callable[[int], None], enough_seconds: float) -> float:
+    """Bits per second of the first burst that takes long enough, each four times as large as the last."""
+    nbytes = _FIRST_BURST
+    while (seconds := _timed(burst, nbytes)) < enough_seconds and nbytes < _LARGEST_BURST:
+        nbytes *= 4
+    return 8 * nbytes / seconds
+
+
+def _timed(burst: Callable[[int], None], nbytes: int) -> float:
+    began = time.perf_counter()
+    burst(nbytes)
+    return time.perf_counter() - began
+
+
+def _ask_to_take(peer: socket.socket, nbytes: int) -> None:
+    peer.sendall(_REQUEST.pack(_SEND, nbytes))
+    _fill(peer, nbytes)
+    _read(peer, len(_DONE))
+
+
+def _ask_to_give(peer: socket.socket, nbytes: int) -> None:
+    peer.sendall(_REQUEST.pack(_RECEIVE, nbytes))
+    _drain(peer, nbytes)
+
+
+def _fill(peer: socket.socket, nbytes: int) -> None:
+    while nbytes > 0:
+        part = memoryview(_CHUNK)[: min(nbytes, len(_CHUNK))]
+        peer.sendall(part)
+        nbytes -= len(part)
+
+
+def _drain(peer: socket.socket, nbytes: int) -> None:
+    buffer = bytearray(len(_CHUNK))
+    while nbytes > 0:
+        read = peer.recv_into(buffer, min(nbytes, len(buffer)))
+        if not read:
+            raise ConnectionResetError
+        nbytes -= read
+
+
+def _read(peer: socket.socket, nbytes: int) -> bytes:
+    content = b""
+    while len(content) < nbytes:
+        part = peer.recv(nbytes - len(content))
+        if not part:
+            raise ConnectionResetError
+        content += part
+    return content

@@ -1,0 +1,106 @@
+"""Every pair of hosts: in which order they are measured, and what the measurements mean."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from dragoman.doctor.check import ALL, Check, Status
+from dragoman.doctor.facts import Host
+from dragoman.doctor.link import Connection
+from dragoman.doctor.needs import Needs
+from dragoman.explain import words
+from dragoman.plan.step import bytes_per_host
+
+_SLOW = 0.5  # times the median of the others
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One host connecting to another."""
+
+    sender: str
+    receiver: str
+    port: int
+    ports: str  # the range that the receiver's kernel takes ports from
+    connection: Connection
+
+
+def rounds(hosts: int) -> list[list[tuple[int, int]]]:
+    """All pairs in rounds in which each host is in one pair only: a link that is measured twice is shared."""
+    waiting = list(combinations(range(hosts), 2))
+    found = []
+    while waiting:
+        busy: set[int] = set()
+        chosen = []
+        for pair in waiting:
+            if not busy & set(pair):
+                chosen.append(pair)
+                busy |= set(pair)
+        found.append(chosen)
+        waiting = [pair for pair in waiting if pair not in chosen]
+    return found
+
+
+def ports(attempts: Sequence[Attempt]) -> list[Check]:
+    """Can every host open a connection to every other?"""
+    failures = [attempt for attempt in attempts if attempt.connection.failure]
+    if not failures:
+        return [Check("ports", ALL, "ok", "reachable in both directions")]
+    return [
+        Check(
+            "ports",
+            f"{attempt.sender} to {attempt.receiver}",
+            "error",
+            f"{attempt.connection.address or attempt.receiver} port {attempt.port}: "
+            f"{attempt.connection.failure}",
+            f"let {attempt.sender} reach TCP ports {attempt.ports} of {attempt.receiver} (firewall, security "
+            "group): gradients use ports that the system picks",
+        )
+        for attempt in failures
+    ]
+
+
+def links(attempts: Sequence[Attempt]) -> list[Check]:
+    """Rates both ways and the round trip. A pair much slower than the others is named."""
+    measured = [attempt for attempt in attempts if attempt.connection.sent_bits_per_second]
+    rates = [_rates(attempt) for attempt in measured]
+    checks = []
+    for attempt, (there, back) in zip(measured, rates, strict=True):
+        others = [rate for pair in rates for rate in pair]
+        others.remove(min(there, back))
+        is_slow = min(there, back) < _SLOW * statistics.median(others)
+        value = (
+            f"{words.rate(there)} there, {words.rate(back)} back, "
+            f"round trip {words.seconds(attempt.connection.round_trip_seconds)}"
+        )
+        advice = "look for other traffic and at the rate that was ordered" if is_slow else ""
+        status: Status = "warning" if is_slow else "ok"
+        checks.append(Check("link", f"{attempt.sender} to {attempt.receiver}", status, value, advice))
+    return checks
+
+
+def exchange(hosts: Sequence[Host], attempts: Sequence[Attempt], needs: Needs | None) -> list[Check]:
+    """A step's exchange over the slowest link against its computing at the measured peak."""
+    rates = [min(_rates(attempt)) for attempt in attempts if attempt.connection.sent_bits_per_second]
+    if not needs or not rates:
+        return []
+    rank_hosts = [number for number, host in enumerate(hosts) for _ in range(host.ranks)]
+    nbytes = bytes_per_host(rank_hosts, needs.gradient_bytes) or 0.0
+    wire_seconds = 8 * nbytes / min(rates)
+    value = f"{words.size(nbytes)} a step out of each host, {words.seconds(wire_seconds)} on the slowest link"
+    peak = sum(sum(host.peaks) for host in hosts)
+    if not peak:
+        return [Check("exchange", ALL, "ok", value)]
+    computing_seconds = needs.step_flops / peak
+    value += f"; computing takes {words.seconds(computing_seconds)} or more"
+    if wire_seconds <= computing_seconds:
+        return [Check("exchange", ALL, "ok", value)]
+    advice = "sync.mode=auto, or larger steps (data.step): the devices would wait for the network"
+    return [Check("exchange", ALL, "warning", value, advice)]
+
+
+def _rates(attempt: Attempt) -> tuple[float, float]:
+    return attempt.connection.sent_bits_per_second, attempt.connection.received_bits_per_second

@@ -1,0 +1,65 @@
+"""`dragoman doctor`: this machine alone, or several hosts; then, if asked for, ten real steps on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import Training
+from dragoman.doctor import host, trial
+from dragoman.doctor.check import Check, failed, json_text, verdict
+from dragoman.doctor.facts import Host
+from dragoman.doctor.hosts import examine
+from dragoman.doctor.judge import judge, needs_of
+from dragoman.doctor.show import show
+from dragoman.errors import UsageError
+from dragoman.launch.hosts import Host as LaunchHost
+from dragoman.launch.remote import Remote
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to look at. Without hosts, this machine."""
+
+    hosts: Sequence[LaunchHost]
+    data: Path | None
+    run: Path  # where checkpoints would go
+    settings: Training | None
+    with_steps: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    checks: list[Check]
+    steps: dict[str, Any] | None  # what the ten steps came to
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if failed(self.checks) else 0
+
+    def json_text(self) -> str:
+        return json_text(self.checks, self.steps)
+
+    def show(self) -> None:
+        show(self.checks)
+        print(trial.block(self.steps, verdict(self.checks)) if self.steps else f"\n{verdict(self.checks)}")
+
+
+def run(request: Request) -> Result:
+    if request.with_steps and not (request.settings and request.data):
+        raise UsageError("--train needs a config and data", hint="add --config CONFIG --data DATA")
+    checks, hosts = _examine(request)
+    if not request.with_steps or failed(checks):
+        return Result(checks, None)
+    assert request.settings and request.data
+    outcome, check = trial.run(request.hosts, request.settings, request.data)
+    return Result([*checks, check], trial.described(outcome, hosts))
+
+
+def _examine(request: Request) -> tuple[list[Check], list[Host]]:
+    if request.hosts:
+        return examine(request.hosts, request.data, request.run, request.settings, Remote)
+    here = [host.facts(request.data, request.run, with_peak=True)]
+    return judge(here, needs_of(here, request.settings)), here

@@ -1,0 +1,49 @@
+"""One host's part of a run over several: `python -m dragoman.launch.node`, started by the host's agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dragoman.launch import elastic, environment
+from dragoman.launch.elastic import Node
+
+MODULE = "dragoman.launch.node"
+
+
+@dataclass(frozen=True)
+class Training:
+    """What every host is told to do."""
+
+    config: str  # TOML, every setting: the file itself need not be on the hosts
+    options: list[str]  # of `dragoman train`, with absolute paths
+    command: str  # as the user typed it
+
+
+def request(training: Training, node: Node) -> str:
+    """What a node reads from its input."""
+    return json.dumps({"training": asdict(training), "node": asdict(node)})
+
+
+def main() -> int:
+    asked = json.load(sys.stdin)
+    training, node = Training(**asked["training"]), Node(**asked["node"])
+    os.environ.update(environment.with_command(training.command) | environment.for_ranks(node.workers))
+    from dragoman.sync.world import end_with_launcher  # torch, which reads its environment now
+
+    end_with_launcher()
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        config = Path(folder, "config.toml")
+        config.write_text(training.config, encoding="utf-8")
+        code = elastic.run(["train", str(config), *training.options], node)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+if __name__ == "__main__":
+    os._exit(main())  # at once: threads of torch's stores now and then abort a process that ends slowly

@@ -1,0 +1,67 @@
+"""A batch file for Slurm: what `dragoman launch slurm` writes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman import atomic
+from dragoman.errors import UsageError
+
+_TEXT = """\
+#!/bin/bash
+#SBATCH --job-name={job_name}
+#SBATCH --nodes={nodes}
+#SBATCH --ntasks-per-node={workers}
+#SBATCH --exclusive
+#SBATCH --signal=TERM@{save_seconds}
+{optional}# On a cluster with GPUs, one for each rank (take one # away):
+##SBATCH --gpus-per-node={workers}
+
+# Ranks get SIGTERM {save_seconds} s before the time is up: they save, and submitting this file again goes on.
+# --cpu-bind=none: ranks share the cores of their node evenly by themselves.
+exec srun --kill-on-bad-exit=1 --cpu-bind=none {command}
+"""
+_SAVE_SECONDS = 300
+_VALUE = re.compile(r"[\w.:,@%+-]+")  # of --time and --partition; nothing that would need quotes
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What to ask of Slurm."""
+
+    nodes: int
+    workers: int  # per node
+    time: str | None = None  # as sbatch takes it: 12:00:00, 2-00
+    partition: str | None = None
+
+
+def text(arguments: Sequence[str], run: Path, batch: Batch) -> str:
+    """The batch file that starts `dragoman ARGUMENTS`."""
+    for argument in arguments:
+        if not argument.isprintable():
+            raise UsageError(f"{argument!r} cannot stand in a batch file", hint="give it a plain name")
+    optional = ""
+    for name in ("time", "partition"):
+        value = getattr(batch, name)
+        if value is None:
+            continue
+        if not _VALUE.fullmatch(value):
+            raise UsageError(f"--{name} {value!r}: not a value that sbatch takes")
+        optional += f"#SBATCH --{name}={value}\n"
+    return _TEXT.format(
+        job_name=re.sub(r"[^\w.-]", "-", run.name) or "dragoman",
+        nodes=batch.nodes,
+        workers=batch.workers,
+        save_seconds=_SAVE_SECONDS,
+        optional=optional,
+        command=shlex.join([sys.executable, "-m", "dragoman", *arguments]),
+    )
+
+
+def write(arguments: Sequence[str], run: Path, batch: Batch, path: Path) -> None:
+    atomic.write(path, text(arguments, run, batch).encode())

@@ -1,0 +1,150 @@
+"""Ranks on several machines, started from one of them or from elsewhere: an agent on each, through ssh.
+
+The machines end together: when the user stops the run, when one of them fails or is lost, and when this
+process is killed (agents live as long as their connection).
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import sys
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+from dragoman.errors import DragomanError
+from dragoman.launch import environment, node
+from dragoman.launch.elastic import Node
+from dragoman.launch.environment import SAVE_SECONDS
+from dragoman.launch.hosts import Host
+from dragoman.launch.node import Training
+from dragoman.launch.remote import Remote
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Ranks that lost another cannot agree on a state to save: they say so and leave, or wait for it in vain.
+_AFTER_LOSS_SECONDS = 30.0
+
+_STOP = None  # among the events: the user wants to stop. The others are numbers of hosts that have ended.
+Events = queue.SimpleQueue[int | None]
+
+
+def training(config: str, data: Path, run: Path, start_from: Path | None, command: str) -> Training:
+    """What the hosts are sent: paths as seen from here, whatever folder the hosts start in."""
+    options = ["--data", str(data.absolute()), "--run", str(run.absolute())]
+    return Training(config, options + (["--from", str(start_from.absolute())] if start_from else []), command)
+
+
+def run(training: Training, hosts: Sequence[Host]) -> int:
+    """Trains on these hosts; the exit code. What ranks say is printed with the name of their host."""
+    events: Events = queue.SimpleQueue()
+    width = max(len(host.name) for host in hosts)
+    with ExitStack() as stack:
+        remotes = [
+            stack.enter_context(_remote(number, host, width, events)) for number, host in enumerate(hosts)
+        ]
+        address, port = meeting_point(remotes)
+        print(_plan(remotes, hosts, address, port), flush=True)
+        world_id = uuid.uuid4().hex
+        for number, (remote, host) in enumerate(zip(remotes, hosts, strict=True)):
+            part = Node(host.workers, number, len(hosts), address, port, world_id)
+            text = node.request(training, part)
+            remote.start(["-m", node.MODULE], text, environment.for_every_host())
+        with _signals_become(events):
+            return _outcome(_watch(remotes, events))
+
+
+def meeting_point(remotes: Sequence[Remote]) -> tuple[str, int]:
+    """An address of the first host at which all others reach it, and a free port there."""
+    first, *others = remotes
+    door = first.call("open_door")
+    names = [first.name.rpartition("@")[2], *door["addresses"]]
+    common: list[str] = [] if others else ["127.0.0.1"]
+    for number, other in enumerate(others):
+        found = other.call("knock", names=names, port=door["port"], password=door["password"])
+        common = found if number == 0 else [address for address in common if address in found]
+        if not common:
+            raise DragomanError(
+                f"{other.name} does not reach {first.name} (TCP port {door['port']} of {', '.join(names)})",
+                hint="let the hosts reach each other at all TCP ports: firewall, security group",
+            )
+    first.call("close_door")
+    return common[0], door["port"]
+
+
+def _plan(remotes: Sequence[Remote], hosts: Sequence[Host], address: str, port: int) -> str:
+    places = []
+    for remote, host in zip(remotes, hosts, strict=True):
+        interface = remote.call("interface_towards", address=address)
+        ranks = f"{host.workers} rank{'s' if host.workers > 1 else ''}"
+        places.append(f"{host.name} ({ranks}, {interface})")
+    return f"Training on {', '.join(places)}; ranks meet at {address}:{port}"
+
+
+_printing = threading.Lock()
+
+
+def _remote(number: int, host: Host, width: int, events: Events) -> Remote:
+    def show(line: str, is_error: bool) -> None:
+        try:
+            with _printing:
+                print(
+                    f"{host.name:<{width}} | {line}", file=sys.stderr if is_error else sys.stdout, flush=True
+                )
+        except BrokenPipeError:  # nobody reads any more
+            events.put(_STOP)
+
+    return Remote(host.name, show, lambda: events.put(number))
+
+
+def _watch(remotes: Sequence[Remote], events: Events) -> list[Remote]:
+    """Until all have ended; those that ended badly, in this order. One that does ends the others."""
+    running, failed = set(range(len(remotes))), []
+    good = {0}
+    while running:
+        event = events.get()
+        if event is _STOP:
+            good.add(-signal.SIGTERM)  # it had not begun
+        else:
+            running.discard(event)
+            if remotes[event].exit_code in good:
+                continue
+            failed.append(remotes[event])
+        for number in running:
+            remotes[number].stop(SAVE_SECONDS if event is _STOP else _AFTER_LOSS_SECONDS)
+    return failed
+
+
+def _outcome(failed: Sequence[Remote]) -> int:
+    """Names the host to look at: one that was lost rather than those that missed it."""
+    lost = [remote for remote in failed if remote.exit_code is None]
+    for remote in lost:
+        print(f"error: {remote.lost()}", file=sys.stderr)
+    if lost:
+        print(
+            "  the other hosts were ended; the same command goes on from the last checkpoint", file=sys.stderr
+        )
+    elif failed:
+        print(f"error: training failed on {failed[0].name}; the lines above say why", file=sys.stderr)
+    return max((max(1, remote.exit_code or 1) for remote in failed), default=0)
+
+
+@contextmanager
+def _signals_become(events: Events) -> Iterator[None]:
+    """A wish to stop, passed on to the ranks. Under nohup SIGHUP stays ignored."""
+
+    def wish(number: int, frame: FrameType | None) -> None:
+        events.put(_STOP)
+
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, wish)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,99 @@
+"""All-reduce of every step's gradients: DDP, which sends them while the backward pass still computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from dragoman.model import Transformer
+from dragoman.plan.step import BUCKET_BYTES
+from dragoman.sync import wire
+from dragoman.sync.courier import Courier, Route
+from dragoman.sync.exchange import Exchange, Way
+from dragoman.sync.wire import Finish
+from dragoman.sync.world import World
+
+
+class AllReduce(Exchange):
+    """Gradients are averaged over ranks in the backward pass of a step's last microbatch.
+
+    Without a route DDP sends the buckets itself: a ring of all ranks, in fp32.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        world: World,
+        way: Way,
+        route: Route | None = None,
+        group: dist.ProcessGroup | None = None,
+    ):
+        """Collective: also sends rank 0's weights to all."""
+        super().__init__(model, way)
+        self._ddp = DistributedDataParallel(
+            model,
+            device_ids=[world.device.index] if world.device.type == "cuda" else None,
+            # DDP's own default also has a small first bucket
+            bucket_cap_mb=None if way.bucket_bytes == BUCKET_BYTES else way.bucket_bytes / 2**20,
+            gradient_as_bucket_view=True,
+            process_group=group,
+        )
+        self._ddp._set_ddp_runtime_logging_sample_rate(1)  # DDP's own clocks, of every step
+        self._courier = Courier(route, world.device) if route else None
+        if self._courier:
+            self._ddp.register_comm_hook(None, self._courier.hook)
+        self.model = self._ddp
+
+    @contextmanager
+    def microbatch(self, is_last: bool) -> Iterator[None]:
+        """DDP decides in the forward whether to exchange."""
+        if is_last:
+            yield
+            if self._courier:
+                self._courier.raise_failure()
+        else:
+            with self._ddp.no_sync():
+                yield
+
+    def exposed_seconds(self) -> float:
+        """By DDP's own clocks, a private interface of torch. It holds the wait for a slower rank as well."""
+        times = self._ddp._get_ddp_logging_data()
+        ended, computed = times.get("backward_comm_time_end"), times.get("backward_compute_time_end")
+        return (ended - computed) / 1e9 if ended and computed else 0.0
+
+    def settle(self, loss: torch.Tensor) -> None:
+        """One exchange whose result is thrown away. Collective.
+
+        DDP lays out its buckets anew after its first backward pass. From three ranks on the layout decides
+        the order of summation, and so the last bits: a run that was stopped and one that was not agree only
+        if the layout is settled before the first counted step.
+        """
+        with self.microbatch(is_last=True):
+            (loss * 0).backward()
+        self._ddp.zero_grad(set_to_none=False)
+
+    def close(self) -> None:
+        if self._courier:
+            self._courier.close()
+
+
+class Flat:
+    """One ring of all ranks."""
+
+    def __init__(self, world: World, way: Way):
+        self._size = world.size
+        self._wire = way.wire
+
+    def begin(self, gradients: Tensor) -> Finish:
+        summed = wire.begin(gradients, None, self._wire)
+
+        def finish() -> None:
+            summed()
+            gradients.div_(self._size)
+
+        return finish

@@ -1,0 +1,181 @@
+"""`sync.mode = "auto"`: a few exchanges of each kind are timed, and the one with the shortest step is taken.
+
+It picks among ways that compute the same mean: fp32 or bf16 on the wire, flat or hierarchical, bucket size
+and flows. What changes the mathematics of synchronous training (DiLoCo, larger steps) is never picked here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dragoman.config import Sync
+from dragoman.plan.step import BUCKET_BYTES
+from dragoman.sync.allreduce import Flat
+from dragoman.sync.choice import BUCKET_SIZES, can_be_hierarchical
+from dragoman.sync.courier import Pipeline, Route
+from dragoman.sync.exchange import Way
+from dragoman.sync.hierarchical import Groups, ThroughLeaders
+from dragoman.sync.topology import Topology
+from dragoman.sync.world import World
+
+_WORTH = 0.03  # of a step: what a way further from plain fp32 must save
+_REPEATS = 3  # the best counts: a rank that had to wait for its core says nothing of the link
+_LONG_SECONDS = 0.7  # after a try that took so long no larger one is made: it goes by the byte from there
+_FLOWS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A kind of exchange, and the seconds of exchanges of so many bytes of fp32 gradients."""
+
+    way: Way  # its bucket size is still open
+    seconds: dict[int, float]
+
+    def seconds_of(self, nbytes: int) -> float:
+        """Between tries by straight lines; beyond the largest by the byte."""
+        sizes = sorted(self.seconds)
+        if nbytes > sizes[-1]:
+            return self.seconds[sizes[-1]] * nbytes / sizes[-1]
+        return float(np.interp(nbytes, sizes, [self.seconds[size] for size in sizes]))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What surrounds the exchange: of the slowest rank, without exchange."""
+
+    compute_seconds: float
+    window_seconds: float  # the backward pass behind which an exchange can hide
+    gradient_bytes: list[int]  # of each tensor, in the order in which they are ready
+
+
+@dataclass(frozen=True)
+class Expected:
+    way: Way
+    step_seconds: float
+
+
+def buckets(tensor_bytes: Sequence[int], bucket_bytes: int) -> list[int]:
+    """As DDP fills them: a bucket is full when it has at least so much; a tensor is never split."""
+    filled = [0]
+    for nbytes in tensor_bytes:
+        if filled[-1] >= bucket_bytes:
+            filled.append(0)
+        filled[-1] += nbytes
+    return filled
+
+
+def expect(step: Step, tried: Tried, bucket_bytes: int) -> Expected:
+    """One exchange after the other, none before its gradients are there; the last ones come with the end."""
+    total, ready, ended = sum(step.gradient_bytes), 0, 0.0
+    for nbytes in buckets(step.gradient_bytes, bucket_bytes):
+        ready += nbytes
+        ended = max(ended, step.window_seconds * ready / total) + tried.seconds_of(nbytes)
+    way = tried.way.model_copy(update={"bucket_bytes": bucket_bytes})
+    return Expected(way, step.compute_seconds + ended - step.window_seconds)
+
+
+def pick(step: Step, tried: Sequence[Tried], bucket_sizes: Sequence[int]) -> tuple[Expected, str]:
+    """The way closest to plain fp32 among those that are about as fast as the fastest; and why, in words."""
+    expected = [expect(step, each, size) for each in tried for size in bucket_sizes]
+    fastest = min(each.step_seconds for each in expected)
+    good = [each for each in expected if each.step_seconds <= (1 + _WORTH) * fastest]
+    chosen = min(good, key=lambda each: _distance_from_plain(each.way))
+    return chosen, _why(step, expected, chosen)
+
+
+def _distance_from_plain(way: Way) -> tuple[bool, bool, int, int]:
+    return way.wire != "fp32", way.algorithm != "allreduce", way.flows, -way.bucket_bytes
+
+
+def _why(step: Step, expected: Sequence[Expected], chosen: Expected) -> str:
+    text = f"a step is expected to take {chosen.step_seconds:.3g} s"
+    text += f", {step.compute_seconds:.3g} s of it computing"
+    others: dict[str, float] = {}
+    for each in expected:
+        if (kind := _kind(each.way)) != _kind(chosen.way):
+            others[kind] = min(each.step_seconds, others.get(kind, each.step_seconds))
+    if others:
+        text += "; " + ", ".join(f"{kind} {seconds:.3g} s" for kind, seconds in others.items())
+    return text
+
+
+def _kind(way: Way) -> str:
+    return f"{'hierarchical' if way.algorithm == 'hierarchical' else 'flat'} {way.wire}"
+
+
+def measure(world: World, topology: Topology, settings: Sync, gradient_bytes: int) -> list[Tried]:
+    """Times what the settings leave open: seconds in all. Collective."""
+    groups = Groups(world, topology, max(_FLOWS)) if can_be_hierarchical(topology) else None
+    sizes = sorted({min(size, gradient_bytes) for size in BUCKET_SIZES})
+    tried = [
+        Tried(way, _seconds(_route(world, groups, way), world, sizes))
+        for way in _candidates(settings, topology)
+    ]
+    if groups:
+        tried = [_with_flows(each, world, groups) for each in tried]
+        groups.close()
+    return tried
+
+
+def bucket_sizes(settings: Sync, gradient_bytes: int) -> list[int]:
+    """Those worth a try."""
+    if settings.bucket_mb:
+        return [int(settings.bucket_mb * 2**20)]
+    return [size for size in BUCKET_SIZES if size < gradient_bytes] or [BUCKET_BYTES]
+
+
+def _candidates(settings: Sync, topology: Topology) -> list[Way]:
+    wires = [settings.wire] if settings.wire else ["fp32", "bf16"]
+    shapes = ["allreduce", "hierarchical"] if can_be_hierarchical(topology) else ["allreduce"]
+    if settings.hierarchical is not None and len(shapes) > 1:
+        shapes = [shapes[settings.hierarchical]]
+    return [Way.model_validate({"algorithm": shape, "wire": wire}) for shape in shapes for wire in wires]
+
+
+def _route(world: World, groups: Groups | None, way: Way) -> Route:
+    if way.algorithm == "hierarchical" and groups:
+        return ThroughLeaders(groups, way)
+    return Flat(world, way)
+
+
+def _seconds(route: Route, world: World, sizes: Sequence[int]) -> dict[int, float]:
+    """Of one exchange of each size, the slowest rank's, the better of two. Collective."""
+    found: dict[int, float] = {}
+    for nbytes in sizes:
+        if found and max(found.values()) > _LONG_SECONDS:
+            break
+        gradients = torch.zeros(nbytes // 4, device=world.device)
+        found[nbytes] = min(_once(route, world, gradients) for _ in range(_REPEATS))
+    return found
+
+
+def _once(route: Route, world: World, gradients: torch.Tensor) -> float:
+    world.sum([0.0])  # all begin together
+    began = time.perf_counter()
+    pipeline = Pipeline(route)
+    pipeline.send(gradients)
+    pipeline.flush()
+    if world.device.type == "cuda":
+        torch.cuda.synchronize()
+    return world.most([time.perf_counter() - began])[0]  # the same on every rank, and so is what follows
+
+
+def _with_flows(tried: Tried, world: World, groups: Groups) -> Tried:
+    """The same with so many connections between two hosts that the link is full. Collective."""
+    if tried.way.algorithm != "hierarchical":
+        return tried
+    largest = max(tried.seconds)
+    for flows in _FLOWS[1:]:
+        way = tried.way.model_copy(update={"flows": flows})
+        seconds = _seconds(ThroughLeaders(groups, way), world, [largest])[largest]
+        if seconds > (1 - 2 * _WORTH) * tried.seconds[largest]:
+            break
+        tried = Tried(
+            way, {size: took * seconds / tried.seconds[largest] for size, took in tried.seconds.items()}
+        )
+    return tried

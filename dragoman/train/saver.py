@@ -1,0 +1,157 @@
+"""Who writes checkpoints, when and how many are kept. What is in one: checkpoint.py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from dragoman import atomic
+from dragoman.config import Training
+from dragoman.errors import DragomanError
+from dragoman.measure.quality import Evaluation
+from dragoman.rundir import RunFolder, StepFolders
+from dragoman.train import checkpoint
+from dragoman.train.checkpoint import Contents
+from dragoman.train.state import State
+
+
+class Saver:
+    """Saves nothing: what most ranks have."""
+
+    failure: DragomanError | None = None  # why the last checkpoint could not be written
+    files: list[dict[str, object]] = []  # name, bytes and purpose of each file of the newest one
+
+    @property
+    def has_failed(self) -> bool:
+        return self.failure is not None
+
+    def save(self, state: State) -> None:
+        """Begins to write a checkpoint of this moment."""
+
+    def wait(self) -> None:
+        """Until the checkpoint under way is on disk."""
+
+
+class FolderSaver(Saver):
+    """Writes in the background: a step is held up only while tensors are copied.
+
+    A failure is kept, not raised: no rank must leave the loop alone. The loop looks at `has_failed`.
+    """
+
+    def __init__(self, folders: StepFolders, contents: Callable[[State], Contents], best: Path | None = None):
+        """`contents` of a checkpoint at the moment it is called; `best` is a link to the best one."""
+        self._folders = folders
+        self._contents = contents
+        self._best = best
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._pending: Future[None] | None = None
+
+    def save(self, state: State) -> None:
+        self.wait()
+        # After a failure there is no second try; a run that goes on with no step left has nothing new.
+        if not self.has_failed and not self._folders.at(state.step).exists():
+            self._begin(state)
+
+    @property
+    def has_failed(self) -> bool:
+        if self._pending and self._pending.done():
+            self.wait()
+        return self.failure is not None
+
+    def wait(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending and (error := pending.exception()):
+            if not isinstance(error, OSError | SafetensorError):
+                raise error
+            self.failure = self._failed(str(error))
+
+    def _begin(self, state: State) -> None:
+        files = self._contents(state)
+        if lacking := self._lacking_space(files):
+            self.failure = self._failed(lacking)
+            return
+        self._pending = self._thread.submit(self._write, state.config, state.step, list(state.history), files)
+
+    def _write(self, settings: Training, step: int, history: list[Evaluation], files: Contents) -> None:
+        manifest = checkpoint.write(self._folders.at(step), step, files)
+        self.files = [
+            {"name": name, "bytes": facts.bytes, "purpose": facts.purpose}
+            for name, facts in manifest.files.items()
+        ]
+        tidy(self._folders, settings, history, self._best)
+
+    def _lacking_space(self, files: Contents) -> str:
+        """Why there is no room, before a byte is written: half a checkpoint is of no use."""
+        tensors = [each for file in files.values() if not isinstance(file, bytes) for each in file.values()]
+        needed = sum(tensor.numel() * tensor.element_size() for tensor in tensors) + (1 << 20)
+        self._folders.path.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(self._folders.path).free
+        return f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free" if free < needed else ""
+
+    def _failed(self, why: str) -> DragomanError:
+        steps = self._folders.steps()
+        kept = (
+            f"the checkpoint of step {steps[-1]:,} is intact" if steps else "there is no earlier checkpoint"
+        )
+        return DragomanError(
+            f"the checkpoint could not be written: {why}; {kept}",
+            path=self._folders.path,
+            hint="make room (or lower checkpoint.keep_last and keep_best) and run the same command again",
+        )
+
+
+def main_saver(folder: RunFolder, vocabulary: bytes, world_size: int, data_fingerprint: str) -> FolderSaver:
+    """What rank 0 has."""
+
+    def contents(state: State) -> Contents:
+        return checkpoint.contents(state, vocabulary, world_size, data_fingerprint)
+
+    return FolderSaver(folder.checkpoint_folders, contents, folder.best)
+
+
+def replica_saver(folder: RunFolder, replica: int) -> FolderSaver:
+    """What the first rank of each of DiLoCo's other replicas has."""
+    return FolderSaver(folder.replica(replica), checkpoint.replica_contents)
+
+
+def tidy(folders: StepFolders, settings: Training, history: Iterable[Evaluation], best: Path | None) -> None:
+    """Points `best` at the best, and removes what is neither among the newest nor among the best."""
+    kept = link_best(folders, settings, history, best)
+    steps = folders.steps()
+    for step in set(steps) - set(kept) - set(steps[-settings.checkpoint.keep_last :]):
+        _remove(folders.at(step))
+
+
+def remove_newer(folders: StepFolders, step: int) -> None:
+    """A run that goes on from this step will come by again, perhaps another way."""
+    for newer in folders.steps():
+        if newer > step:
+            _remove(folders.at(newer))
+
+
+def link_best(
+    folders: StepFolders, settings: Training, history: Iterable[Evaluation], best: Path | None
+) -> list[int]:
+    """Points `best` at the best of those that are there; the steps of all that are kept for being good."""
+    steps, metric = folders.steps(), settings.evaluate.metric
+    scored = [evaluation for evaluation in history if evaluation.step in steps]
+    ranking = sorted(scored, key=lambda evaluation: evaluation.goodness(metric), reverse=True)
+    kept = [evaluation.step for evaluation in ranking[: settings.checkpoint.keep_best]]
+    if best and kept:
+        link = best.with_name(f"{best.name}{atomic.UNFINISHED}")
+        link.unlink(missing_ok=True)
+        link.symlink_to(os.path.relpath(folders.at(kept[0]), best.parent))
+        link.replace(best)
+    return kept
+
+
+def _remove(path: Path) -> None:
+    """Under another name first: a half-removed folder must not pass for a checkpoint."""
+    doomed = path.with_name(path.name + atomic.UNFINISHED)
+    path.rename(doomed)
+    shutil.rmtree(doomed)

@@ -1,0 +1,129 @@
+"""Hosts that are too small or too slow for the run are named."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dragoman.config import Training
+from dragoman.doctor import capacity, gpus, needs
+from dragoman.doctor.facts import Gpu, Gpus
+from tests.doctor.build import NEEDS, host, only
+
+GIGABYTE = 10**9
+V100 = Gpu(name="Tesla V100", memory_bytes=32 * GIGABYTE, free_bytes=31 * GIGABYTE)
+
+
+def with_gpus(**changes: Any) -> Gpus:
+    return Gpus(**{"driver": "550.1", "listed": [V100, V100], "usable": 2, "cuda": "12.6"} | changes)
+
+
+def test_a_disk_without_room_for_two_checkpoints_is_an_error() -> None:
+    check = only(capacity.disk([host(0), host(1, disk_free_bytes=GIGABYTE)], NEEDS), "error")
+    assert check.host == "h1"
+    assert check.value == "1 GB free at /runs; 4 checkpoints of 720 MB will be there at once"
+
+
+def test_a_disk_without_room_for_all_checkpoints_warns() -> None:
+    check = only(capacity.disk([host(0, disk_free_bytes=2 * GIGABYTE)], NEEDS), "warning")
+    assert "checkpoint.keep_last" in check.advice
+
+
+def test_checkpoints_that_are_there_already_count_as_room() -> None:
+    facts = host(0, disk_free_bytes=GIGABYTE, checkpoint_bytes=3 * GIGABYTE)
+    assert capacity.disk([facts], NEEDS)[0].status == "ok"
+
+
+def test_memory_that_cannot_hold_weights_and_moments_is_an_error() -> None:
+    small = host(1, memory_bytes=GIGABYTE, memory_available_bytes=GIGABYTE, ranks=2)
+    assert only(capacity.memory([host(0), small], NEEDS), "error").host == "h1"
+
+
+def test_memory_that_is_taken_by_something_else_warns() -> None:
+    busy = host(1, memory_available_bytes=2 * GIGABYTE)
+    check = only(capacity.memory([host(0), busy], NEEDS), "warning")
+    assert check.value == "2 GB of 64 GB available; 1 rank will need about 2.71 GB"
+    assert "data.split=2" in check.advice
+
+
+def test_on_gpus_their_own_memory_counts() -> None:
+    full = Gpu(name="Tesla V100", memory_bytes=32 * GIGABYTE, free_bytes=GIGABYTE)
+    check = only(capacity.memory([host(0, gpus=with_gpus(listed=[V100, full]), ranks=2)], NEEDS), "warning")
+    assert check.value.startswith("1 GB of 32 GB available; 1 rank ")
+
+
+def test_a_slow_host_is_named_with_its_load() -> None:
+    slow = host(1, peaks=[50e9], load=7.0)
+    check = only(capacity.speed([host(0), slow]), "warning")
+    assert check.host == "h1"
+    assert check.value == (
+        "50 GFLOP/s; 7.0 processes wanted its 8 cores in the last minute; the others have 90 GFLOP/s"
+    )
+
+
+def test_a_slow_device_among_good_ones_of_its_own_host_is_noticed() -> None:
+    assert only(capacity.speed([host(0, peaks=[9e12, 5e12, 9e12])]), "warning")
+
+
+def test_hosts_that_are_all_slow_are_not_blamed() -> None:
+    assert [check.status for check in capacity.speed([host(0, peaks=[1e9]), host(1, peaks=[0.8e9])])] == [
+        "ok",
+        "ok",
+    ]
+
+
+def test_hosts_without_gpus_hear_nothing_of_gpus() -> None:
+    assert capacity.gpus([host(0), host(1)]) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "ranks", "status", "said"),
+    [
+        (with_gpus(), 2, "ok", "2 of 2 usable: Tesla V100, driver 550.1"),
+        (with_gpus(usable=1), 1, "warning", "1 of 2 usable"),
+        (with_gpus(usable=1), 2, "error", "2 ranks need one each"),
+        (with_gpus(usable=0, cuda=None), 1, "error", "torch was built without CUDA"),
+        (Gpus(), 1, "error", "none; other hosts have some"),
+    ],
+)
+def test_gpus_that_ranks_cannot_use_are_said(found: Gpus, ranks: int, status: str, said: str) -> None:
+    check = capacity.gpus([host(0, gpus=with_gpus()), host(1, gpus=found, ranks=ranks)])[1]
+    assert (check.host, check.status) == ("h1", status)
+    assert said in check.value
+
+
+def test_another_driver_warns() -> None:
+    hosts = [host(0, gpus=with_gpus()), host(1, gpus=with_gpus(driver="535.2"))]
+    check = only(capacity.gpus(hosts), "warning")
+    assert (check.host, check.value) == ("h1", "535.2; h0 has 550.1")
+
+
+def test_gpus_are_listed_by_the_driver_and_counted_by_torch() -> None:
+    nvml = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda number: number,
+        nvmlSystemGetDriverVersion=lambda: b"550.1",
+        nvmlDeviceGetName=lambda handle: "Tesla V100",
+        nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=32 * GIGABYTE, free=31 * GIGABYTE),
+    )
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(is_available=lambda: True, device_count=lambda: 1),
+        version=SimpleNamespace(cuda="12.6"),
+    )
+    assert gpus.inspect(nvml, torch) == with_gpus(usable=1)
+
+
+def test_a_driver_that_fails_is_no_gpu() -> None:
+    def fail() -> None:
+        raise RuntimeError("Driver/library version mismatch")
+
+    assert gpus.inspect(SimpleNamespace(nvmlInit=fail)) == Gpus()
+
+
+def test_the_needs_of_transformer_base_are_about_what_it_takes() -> None:
+    wanted = needs.of(Training(), vocabulary=32_768, sentence_tokens=30.0)
+    assert wanted.parameters == 60_880_896
+    assert wanted.checkpoint_bytes == pytest.approx(730.6e6, rel=0.01)
+    assert wanted.checkpoints == 4  # the last 2, the best one, and the one being written
+    assert 2.7e9 < wanted.activation_bytes < 3.3e9

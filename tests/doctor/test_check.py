@@ -1,0 +1,45 @@
+"""How checks are told."""
+
+import io
+import json
+
+from rich.console import Console
+
+from dragoman.doctor.check import Check, json_text, verdict, worst
+from dragoman.doctor.show import lines, show
+
+CHECKS = [
+    Check("torch", "all hosts", "ok", "2.13.0"),
+    Check("clock", "h1", "warning", "90 s ahead of h0", "set it"),
+    Check("ports", "h0 to h1", "error", "10.77.0.2 port 41234: refused", "open them"),
+]
+
+
+def test_the_verdict_is_that_of_the_worst_and_names_the_errors() -> None:
+    assert (worst([]), verdict([])) == ("ok", "ok")
+    assert (worst(CHECKS[:1]), verdict(CHECKS[:1])) == ("ok", "ok")
+    assert (worst(CHECKS[:2]), verdict(CHECKS[:2])) == ("warning", "ok, 1 warning")
+    assert worst(CHECKS) == "error"
+    assert verdict(CHECKS) == "failed: ports from h0 to h1: 10.77.0.2 port 41234: refused"
+
+
+def test_plain_lines_hold_status_value_and_what_to_do() -> None:
+    assert lines(CHECKS) == [
+        "ok       torch  all hosts  2.13.0",
+        "warning  clock  h1         90 s ahead of h0",
+        "         try: set it",
+        "error    ports  h0 to h1   10.77.0.2 port 41234: refused",
+        "         try: open them",
+    ]
+
+
+def test_json_and_terminal_say_the_same() -> None:
+    read = json.loads(json_text(CHECKS))
+    assert read["schema"] == 1
+    assert read["verdict"] == "error"
+    assert [Check(**check) for check in read["checks"]] == CHECKS
+    written = io.StringIO()
+    show(CHECKS, Console(file=written, force_terminal=True, width=120, highlight=False))
+    text = written.getvalue()
+    for check in CHECKS:
+        assert all(word in text for word in (check.status, check.host, check.value, check.advice))

@@ -1,0 +1,111 @@
+"""Hosts that are not alike are named, with the value that differs and what to do."""
+
+import pytest
+
+from dragoman.doctor import compare
+from dragoman.doctor.check import worst
+from dragoman.doctor.facts import Data, Interface
+from dragoman.doctor.judge import judge
+from tests.doctor.build import NEEDS, host, only
+
+
+def versions(**changes: str) -> dict[str, str]:
+    return host(0).versions | changes
+
+
+def test_hosts_that_are_alike_have_nothing_to_complain_of() -> None:
+    checks = judge([host(0), host(1), host(2)], NEEDS)
+    assert worst(checks) == "ok"
+    assert not any(check.advice for check in checks)
+
+
+@pytest.mark.parametrize("package", ["torch", "dragoman"])
+def test_another_version_is_an_error_that_names_host_and_both_values(package: str) -> None:
+    hosts = [host(0), host(1, versions=versions(**{package: "9.9"})), host(2)]
+    check = only(compare.versions(hosts), "error")
+    assert (check.name, check.host) == (package, "h1")
+    assert check.value == f"9.9; h0 has {hosts[0].versions[package]}"
+
+
+def test_the_odd_one_out_is_named_also_if_it_is_the_first() -> None:
+    hosts = [host(0, versions=versions(torch="2.12.0")), host(1), host(2)]
+    check = only(compare.versions(hosts), "error")
+    assert (check.host, check.value) == ("h0", "2.12.0; h1 has 2.13.0")
+
+
+def test_another_python_is_an_error_only_where_more_than_the_last_number_differs() -> None:
+    assert only(compare.versions([host(0), host(1, versions=versions(python="3.11.9"))]), "warning")
+    assert only(compare.versions([host(0), host(1, versions=versions(python="3.12.7"))]), "error")
+
+
+def test_other_data_on_one_host_is_an_error_that_names_it() -> None:
+    other = Data(path="data/mine", fingerprint="0123456789abcdef" + "0" * 48)
+    check = only(compare.data([host(0), host(1, data=other), host(2)]), "error")
+    assert check.host == "h1"
+    assert check.value == "fingerprint 0123456789abcdef; h0 has ffffffffffffffff"
+    assert "dragoman launch copy" in check.advice
+
+
+def test_missing_data_is_an_error_and_the_hosts_that_have_it_are_said() -> None:
+    missing = Data(path="data/mine", problem="data/mine: no data set here", hint="make one")
+    checks = compare.data([host(0), host(1, data=missing)])
+    assert only(checks, "error").value == "data/mine: no data set here"
+    assert [check.host for check in checks if check.status == "ok"] == ["h0"]
+
+
+def test_without_data_given_nothing_is_said_of_data() -> None:
+    assert compare.data([host(0, data=None), host(1, data=None)]) == []
+
+
+def test_a_name_that_means_loopback_is_an_error_with_the_line_to_write() -> None:
+    check = only(compare.names([host(0), host(1, own_name_addresses=["127.0.1.1"])]), "error")
+    assert check.host == "h1"
+    assert "127.0.1.1" in check.value
+    assert "in /etc/hosts of h1 write '10.77.0.2 h1' in place of 127.0.1.1" in check.advice
+
+
+def test_a_name_that_means_loopback_only_warns_once_ranks_have_met_by_address() -> None:
+    joined = host(1, own_name_addresses=["127.0.1.1"], is_joined=True)
+    assert only(compare.names([host(0), joined]), "warning").host == "h1"
+
+
+def test_a_machine_alone_may_be_called_what_it_likes() -> None:
+    assert compare.names([host(0, own_name_addresses=["127.0.1.1"])]) == []
+
+
+def test_two_machines_of_one_name_are_an_error() -> None:
+    check = only(compare.names([host(0), host(1, name="h0")]), "error")
+    assert check.value == "2 machines have this name"
+
+
+def test_another_hosts_name_that_means_loopback_here_is_an_error() -> None:
+    views = [{"h0": ["10.77.0.1"], "h1": ["127.0.0.1"]}, {"h0": ["10.77.0.1"], "h1": ["10.77.0.2"]}]
+    check = only(compare.peer_names([host(0), host(1)], views), "error")
+    assert (check.host, check.advice) == ("h0", "write '10.77.0.2 h1' into /etc/hosts of h0")
+
+
+def test_another_hosts_name_that_means_a_third_address_warns_and_no_name_at_all_is_fine() -> None:
+    views = [{"h0": ["10.77.0.1"], "h1": ["10.9.9.9"]}, {"h0": [], "h1": ["10.77.0.2"]}]
+    assert "h1 resolves to 10.9.9.9" in only(compare.peer_names([host(0), host(1)], views), "warning").value
+
+
+def test_a_clock_that_is_off_warns_and_says_by_how_much_and_which_way() -> None:
+    hosts = [host(0), host(1, clock_offset_seconds=90.0), host(2, clock_offset_seconds=-1.5)]
+    ahead, behind = compare.clocks(hosts)
+    assert (ahead.status, ahead.host, ahead.value) == ("warning", "h1", "90 s ahead of h0")
+    assert (behind.status, behind.host, behind.value) == ("warning", "h2", "1.5 s behind h0")
+
+
+def test_a_clock_read_over_a_slow_way_is_not_blamed_for_the_way() -> None:
+    slow = host(1, clock_offset_seconds=1.4, clock_error_seconds=0.6)
+    assert compare.clocks([host(0), slow])[0].status == "ok"
+
+
+def test_the_interface_in_use_and_the_others_are_said() -> None:
+    interfaces = [
+        Interface(name="eth0", is_up=True, addresses=["10.77.0.1"]),
+        Interface(name="wg0", is_up=True, addresses=["10.8.0.1"]),
+        Interface(name="eth1", is_up=False, addresses=["10.9.0.1"]),
+    ]
+    check = compare.interfaces([host(0, interfaces=interfaces, interface="wg0")])[0]
+    assert check.value == "wg0 (10.8.0.1); not used: eth0 (10.77.0.1)"

@@ -1,0 +1,100 @@
+"""A data set on its way to another host. Hosts share the machine's files, but for a folder of their own."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import Cluster
+from tests.train import runs
+from tests.train.runs import Task
+
+pytestmark = pytest.mark.usefixtures("rsync")
+
+
+class Place:
+    """Where the data set is on h0 and is to be on h1: one path, two folders."""
+
+    def __init__(self, cluster: Cluster, data: Path):
+        self.cluster, self.data = cluster, data
+        self.far = Path(f"/proc/{cluster.first_process(1)}/root{data}")
+
+    def copy(self, hosts: str = "h0,h1", **options: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        words = ["launch", "copy", "--hosts", hosts, "--data", str(self.data)]
+        return self.cluster.run(0, [*runs.DRAGOMAN, *words], check=False, **options)
+
+    def has_arrived(self) -> bool:
+        names = {path.relative_to(self.data) for path in self.data.rglob("*")}
+        if names != {path.relative_to(self.far) for path in self.far.rglob("*")}:
+            return False
+        files = [name for name in names if (self.data / name).is_file()]
+        return all((self.data / name).read_bytes() == (self.far / name).read_bytes() for name in files)
+
+
+@pytest.fixture
+def place(cluster: Cluster, task: Task, tmp_path: Path) -> Iterator[Place]:
+    data = tmp_path / "own" / "a data set; $(reboot)"
+    shutil.copytree(task.data, data)
+    cluster.run(1, ["mount", "-t", "tmpfs", "tmpfs", data.parent])
+    yield Place(cluster, data)
+    cluster.run(1, ["umount", data.parent])
+
+
+def test_a_copy_arrives_whole_and_is_not_sent_twice(place: Place) -> None:
+    first = place.copy()
+    assert first.returncode == 0, first.stderr
+    assert "h0: is this machine" in first.stderr
+    assert "h1: sent and checked" in first.stderr
+    assert place.has_arrived()
+    second = place.copy()
+    assert second.returncode == 0
+    assert "h1: has it already" in second.stderr
+
+
+def test_a_damaged_copy_is_mended(place: Place) -> None:
+    assert place.copy("h1").returncode == 0
+    damaged = place.far / "train" / "source.tokens"
+    content = bytearray(damaged.read_bytes())
+    content[100] ^= 1
+    before = damaged.stat()
+    damaged.write_bytes(content)
+    # size and time are as they were: only the content tells
+    place.cluster.run(
+        1, ["touch", "-d", f"@{before.st_mtime_ns / 1e9:.9f}", place.data / "train/source.tokens"]
+    )
+    (place.far / "left-over").write_text("of another data set")
+    done = place.copy("h1")
+    assert done.returncode == 0, done.stderr
+    assert "h1: sent and checked" in done.stderr
+    assert place.has_arrived()
+
+
+def test_a_copy_that_arrives_damaged_is_named(place: Place, tmp_path: Path) -> None:
+    """rsync that damages what it sends: a disk or a cable would."""
+    broken = tmp_path / "bin"
+    broken.mkdir()
+    damage = f"ssh h1 'printf x >> \"{place.data.parent}\"/*/vocabulary.model'"
+    (broken / "rsync").write_text(f'#!/bin/sh\n{shutil.which("rsync")} "$@"\n{damage}\n')
+    (broken / "rsync").chmod(0o755)
+    done = place.copy("h1", env={"PATH": f"{broken}:/usr/bin:/bin:/usr/sbin:/sbin"})
+    assert done.returncode == 1
+    assert f"error: h1:{place.data}: the copy differs from what was sent" in done.stderr
+
+
+def test_a_host_that_cannot_take_it_is_named(place: Place) -> None:
+    place.cluster.run(1, ["mount", "-o", "remount,size=16k", place.data.parent])
+    done = place.copy("h1")
+    assert done.returncode == 1
+    assert "error: h1: rsync failed: " in done.stderr
+    assert "No space left" in done.stderr
+
+
+def test_what_is_damaged_here_is_not_sent(place: Place) -> None:
+    tokens = place.data / "train" / "source.tokens"
+    tokens.write_bytes(tokens.read_bytes()[::-1])
+    done = place.copy("h1")
+    assert done.returncode == 1
+    assert "the files are not those of the card" in done.stderr
+    assert not place.far.exists()

@@ -1,0 +1,41 @@
+"""Hosts as a user names them."""
+
+import socket
+
+import pytest
+
+from dragoman.errors import UsageError
+from dragoman.launch.hosts import Host, is_this_machine, own_addresses, parse
+
+
+def test_hosts_come_in_order_with_their_ranks() -> None:
+    assert parse("a:2,b") == [Host("a", 2), Host("b", 1)]
+    assert parse("ann@10.0.0.1:4, gpu-2.lan") == [Host("ann@10.0.0.1", 4), Host("gpu-2.lan")]
+    assert parse("[fd00::2]:3,[fd00::1]") == [Host("fd00::2", 3), Host("fd00::1")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b,a:2", "a is named twice"),
+        ("a,ann@a", "a is named twice"),
+        ("a:0", "'0' is not a number of ranks"),
+        ("a:two", "'two' is not a number of ranks"),
+        ("a:", "'' is not a number of ranks"),
+        ("a,,b", "'' is not a host"),
+        ("a;reboot", "'a;reboot' is not a host"),
+        ("-oProxyCommand=reboot", "is not a host"),
+        ("fd00::2", "stands in brackets"),
+    ],
+)
+def test_what_is_no_host_is_named(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse(text)
+
+
+def test_this_machine_is_known_by_its_names_and_addresses() -> None:
+    addresses = [str(address) for address in own_addresses()]
+    for name in ("localhost", "127.0.0.1", socket.gethostname(), *addresses):
+        assert is_this_machine(name), name
+    for name in ("192.0.2.77", "no-such-host.invalid", "somebody-else@localhost"):
+        assert not is_this_machine(name), name

@@ -1,0 +1,67 @@
+"""Ranks started by Open MPI."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import UsageError
+from dragoman.launch import mpirun
+from testbed import Cluster
+from tests.train import runs
+from tests.train.conftest import Unbroken
+from tests.train.runs import Task
+
+STEPS = 16
+RANK_3 = {
+    "OMPI_COMM_WORLD_RANK": "3",
+    "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+    "OMPI_MCA_ess_base_jobid": "372310017",
+    "OMPI_MCA_orte_hnp_uri": "372310016.0;tcp://198.51.100.2,172.17.0.1:41399;tcp6://[fd00::2]:45681",
+}
+
+
+@pytest.mark.usefixtures("mpirun")
+def test_mpirun_over_two_hosts_ends_with_the_bytes_of_two_local_workers(
+    cluster: Cluster, task: Task, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    # --bind-to none: as many threads as a local worker has
+    words = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "2", "-H", "10.77.0.1:1,10.77.0.2:1"]
+    words += [*runs.DRAGOMAN, *runs.arguments(task, tmp_path, f"train.steps={STEPS}")]
+    done = cluster.run(0, words, timeout_seconds=runs.WAIT_SECONDS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)
+
+
+def test_variables_of_open_mpi_become_those_of_torch() -> None:
+    assert mpirun.translate(RANK_3) == {
+        "RANK": "3",
+        "WORLD_SIZE": "4",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "198.51.100.2",
+        "MASTER_PORT": mpirun.translate(RANK_3 | {"OMPI_COMM_WORLD_RANK": "2"})["MASTER_PORT"],
+    }
+
+
+def test_one_process_of_mpirun_is_no_rank() -> None:
+    assert mpirun.translate({}) == mpirun.translate({"OMPI_COMM_WORLD_SIZE": "1"}) == {}
+
+
+def test_ranks_of_one_machine_meet_on_it() -> None:
+    alone = RANK_3 | {"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
+    assert mpirun.translate(alone)["MASTER_ADDR"] == "127.0.0.1"
+
+
+def test_rank_0_elsewhere_is_refused_unless_the_address_is_given() -> None:
+    first = RANK_3 | {"OMPI_COMM_WORLD_RANK": "0"}
+    with pytest.raises(UsageError, match="rank 0 does not run on mpirun's machine"):
+        mpirun.translate(first)
+    assert mpirun.translate(first | {"MASTER_ADDR": "10.0.0.7"})["MASTER_ADDR"] == "10.0.0.7"
+
+
+def test_an_mpirun_that_does_not_tell_its_address_is_refused() -> None:
+    silent = {name: value for name, value in RANK_3.items() if name != "OMPI_MCA_orte_hnp_uri"}
+    with pytest.raises(UsageError, match="-x MASTER_ADDR"):
+        mpirun.translate(silent)

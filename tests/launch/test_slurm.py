@@ -1,0 +1,110 @@
+"""Ranks started by Slurm: its variables, and the batch file."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.launch import slurm
+from tests.train import runs
+from tests.train.runs import Task
+
+RANK_3 = {
+    "SLURM_PROCID": "3",
+    "SLURM_LOCALID": "1",
+    "SLURM_NODEID": "1",
+    "SLURM_STEP_NUM_TASKS": "5",
+    "SLURM_STEP_TASKS_PER_NODE": "2(x2),1",
+    "SLURM_STEP_NODELIST": "gpu[08-10]",
+    "SLURM_JOB_ID": "4711",
+    "SLURM_STEP_ID": "0",
+}
+
+
+def test_variables_of_slurm_become_those_of_torch() -> None:
+    assert slurm.translate(RANK_3) == {
+        "RANK": "3",
+        "WORLD_SIZE": "5",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "gpu08",
+        "MASTER_PORT": "27110",
+    }
+    assert slurm.translate(RANK_3 | {"SLURM_NODEID": "2"})["LOCAL_WORLD_SIZE"] == "1"
+
+
+def test_two_steps_of_a_job_do_not_meet() -> None:
+    assert slurm.translate(RANK_3 | {"SLURM_STEP_ID": "1"})["MASTER_PORT"] == "27111"
+
+
+def test_a_batch_script_and_a_step_of_one_task_are_no_ranks() -> None:
+    script = {name: value for name, value in RANK_3.items() if "STEP" not in name}
+    assert slurm.translate(script) == {}
+    assert slurm.translate(RANK_3 | {"SLURM_STEP_ID": "4294967291"}) == {}
+    assert slurm.translate(RANK_3 | {"SLURM_STEP_NUM_TASKS": "1"}) == {}
+    assert slurm.translate({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("login", ["login"]),
+        ("a,b", ["a", "b"]),
+        ("gpu[08-10,12],login", ["gpu08", "gpu09", "gpu10", "gpu12", "login"]),
+        ("r[1-2]n[3,7]", ["r1n3", "r1n7", "r2n3", "r2n7"]),
+        ("n[1-2]-ib", ["n1-ib", "n2-ib"]),
+    ],
+)
+def test_node_lists_are_read_in_order(text: str, names: list[str]) -> None:
+    assert slurm.node_names(text) == names
+
+
+def test_a_first_node_that_calls_itself_loopback_takes_the_address_others_use() -> None:
+    first = RANK_3 | {"SLURM_NODEID": "0", "SLURM_STEP_NODELIST": "localhost,192.0.2.7"}
+    address = slurm.translate(first)["MASTER_ADDR"]
+    assert address != "localhost"
+    assert not address.startswith("127.")
+
+
+def launch_slurm(task: Task, run: Path, file: Path, *extra: str) -> subprocess.CompletedProcess[str]:
+    words = ["launch", "slurm", str(task.config), "--data", str(task.data), "--run", str(run)]
+    words += ["--nodes", "2", "--workers-per-node", "4", "-o", str(file), *extra]
+    return subprocess.run([*runs.DRAGOMAN, *words], capture_output=True, text=True)
+
+
+def test_a_batch_file_starts_the_same_training_on_every_node(task: Task, tmp_path: Path) -> None:
+    run, file = tmp_path / "it's a run; $HOME", tmp_path / "my.sbatch"
+    done = launch_slurm(
+        task, run, file, "--time", "2-00:00:00", "--partition", "gpu", "--set", "train.rate=0.1"
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"sbatch {file}" in done.stdout
+    text = file.read_text()
+    for line in ("nodes=2", "ntasks-per-node=4", "time=2-00:00:00", "partition=gpu", "signal=TERM@300"):
+        assert f"\n#SBATCH --{line}\n" in text
+    # a shell reads from it the words that were meant, with srun replaced by one that shows them
+    (tmp_path / "srun").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "srun").chmod(0o755)
+    shown = subprocess.run(
+        ["bash", file], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
+    )
+    words = shown.stdout.splitlines()
+    assert words[words.index(sys.executable) :] == [
+        sys.executable,
+        *["-m", "dragoman", "train", str(task.config), "--data", str(task.data), "--run", str(run)],
+        *["--set", "train.rate=0.1"],
+    ]
+
+
+def test_what_could_change_the_batch_file_is_refused(task: Task, tmp_path: Path) -> None:
+    file = tmp_path / "my.sbatch"
+    for run, extra in (
+        (tmp_path / "a\nb", []),
+        (tmp_path / "run", ["--time", "1:00\n#SBATCH --uid=0"]),
+        (tmp_path / "run", ["--partition", "gpu --uid=0"]),
+        (tmp_path / "run", ["--set", "train.steps=no"]),
+    ):
+        done = launch_slurm(task, run, file, *extra)
+        assert done.returncode == 2, done.stderr
+        assert not file.exists()

@@ -1,0 +1,124 @@
+"""Training over two hosts from one command."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dragoman.rundir import RunFolder
+from testbed import Cluster
+from tests.train import runs
+from tests.train.conftest import Unbroken
+from tests.train.runs import Task
+
+STEPS = 16
+FOR_EVER = "train.steps=1000000"
+
+
+@pytest.fixture
+def idle(cluster: Cluster) -> Iterator[None]:
+    """Whatever a failed test left on the hosts, the ssh servers apart, is killed."""
+    servers = {host: cluster.processes(host) for host in (0, 1)}
+    yield
+    for host, known in servers.items():
+        for pid in set(cluster.processes(host)) - set(known):
+            psutil.Process(pid).kill()
+
+
+def command(task: Task, run: Path, *settings: str) -> list[str]:
+    return [*runs.DRAGOMAN, *runs.arguments(task, run, *settings), "--hosts", "h0:1,h1:1"]
+
+
+@contextmanager
+def training(cluster: Cluster, task: Task, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Under way in `run` of the folder, past the first checkpoint; `out` and `err` get what it says."""
+    run = RunFolder(folder / "run")
+    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+        words = command(task, run.path, FOR_EVER)
+        with cluster.popen(0, words, stdout=out, stderr=err) as process:
+            try:
+                runs.wait_until("a checkpoint", run.checkpoint_steps, process)
+                yield process
+            finally:
+                process.kill()
+
+
+def wait_until_only_ssh_is_left(cluster: Cluster) -> None:
+    for host in (0, 1):
+        runs.wait_until(f"only sshd runs on h{host}", lambda host=host: len(cluster.processes(host)) == 1)
+
+
+@pytest.mark.usefixtures("idle")
+def test_two_hosts_end_with_the_bytes_of_two_local_workers(
+    cluster: Cluster, task: Task, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    words = command(task, tmp_path, f"train.steps={STEPS}")
+    done = cluster.run(0, words, timeout_seconds=runs.WAIT_SECONDS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Training on h0 (1 rank, eth0), h1 (1 rank, eth0); ranks meet at 10.77.0.1:")
+    assert any(line.startswith(f"h0 | step {STEPS}/{STEPS} ") for line in lines)
+    assert not done.stderr
+    wait_until_only_ssh_is_left(cluster)
+
+
+@pytest.mark.usefixtures("idle")
+def test_ctrl_c_saves_and_leaves_no_process(cluster: Cluster, task: Task, tmp_path: Path) -> None:
+    with training(cluster, task, tmp_path) as process:
+        process.send_signal(signal.SIGINT)
+        process.wait(runs.WAIT_SECONDS)
+    stdout, run = (tmp_path / "out").read_text(), tmp_path / "run"
+    assert process.returncode == 0, (tmp_path / "err").read_text()
+    last = max(runs.steps_in_log(run))
+    assert f"h0 | Stopped at step {last}, saved. To go on: dragoman train {task.config} " in stdout
+    assert "--hosts h0:1,h1:1" in stdout.rpartition("To go on: ")[2]
+    assert RunFolder(run).checkpoint_steps()[-1] == last
+    wait_until_only_ssh_is_left(cluster)
+
+
+@pytest.mark.usefixtures("idle")
+def test_a_host_that_dies_ends_the_other_and_is_named(cluster: Cluster, task: Task, tmp_path: Path) -> None:
+    server = min(cluster.processes(1))
+    with training(cluster, task, tmp_path) as process:
+        for pid in set(cluster.processes(1)) - {server}:
+            psutil.Process(pid).kill()
+        process.wait(runs.WAIT_SECONDS)
+    stderr = (tmp_path / "err").read_text()
+    assert process.returncode == 1
+    assert "\nerror: h1: the connection ended" in f"\n{stderr}"
+    assert "error: h0" not in stderr
+    assert "Traceback" not in stderr
+    wait_until_only_ssh_is_left(cluster)
+
+
+@pytest.mark.usefixtures("idle")
+def test_a_killed_launcher_leaves_no_process(cluster: Cluster, task: Task, tmp_path: Path) -> None:
+    with training(cluster, task, tmp_path) as process:
+        process.kill()
+    wait_until_only_ssh_is_left(cluster)
+    # They were asked, not killed: the state at the end was saved.
+    run = tmp_path / "run"
+    assert RunFolder(run).checkpoint_steps()[-1] == max(runs.steps_in_log(run))
+
+
+def test_wrong_use_is_said_before_any_host_is_asked(task: Task, tmp_path: Path) -> None:
+    words = runs.arguments(task, tmp_path / "run", workers=2)
+    for extra, said in (
+        (["--hosts", "a:0"], "not a number of ranks"),
+        (["--hosts", "a,b"], "give the ranks with the hosts"),
+    ):
+        use = words if extra[1] == "a,b" else runs.arguments(task, tmp_path / "run")
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", *use, *extra], capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert said in done.stderr
+    assert not (tmp_path / "run").exists()

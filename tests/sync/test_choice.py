@@ -1,0 +1,65 @@
+"""sync/choice.py: what a run exchanges by, from settings, hosts and the measured link."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.config import Sync
+from dragoman.sync.choice import Choice, Link, bucket_bytes_for, decide
+from dragoman.sync.exchange import Way
+from dragoman.sync.topology import Topology
+
+ONE = Topology(["a"], [0, 0], ["lo"])
+TWO = Topology(["a", "b"], [0, 0, 1, 1], ["eth0", "eth0"])
+APART = Topology(["a", "b"], [0, 1], ["eth0", "eth0"])
+GIGABIT = Link(1e9, 0.0002)
+MEASURED = Way(algorithm="hierarchical", wire="bf16", bucket_bytes=5 * 2**20)
+
+
+def measuring(settings: Sync, topology: Topology) -> Choice:
+    return Choice.of(MEASURED, "it is the fastest", settings, topology)
+
+
+def never() -> Choice:
+    raise AssertionError("there is nothing to measure")
+
+
+@pytest.mark.parametrize("mode", ["allreduce", "auto"])
+def test_one_machine_stays_with_plain_ddp(mode: str) -> None:
+    settings = Sync.model_validate({"mode": mode})
+    assert decide(settings, ONE, None, None, never).way == Way()
+
+
+def test_settings_are_obeyed() -> None:
+    settings = Sync(wire="bf16", hierarchical=True, bucket_mb=2)
+    way = decide(settings, TWO, GIGABIT, None, never).way
+    assert way == Way(algorithm="hierarchical", wire="bf16", bucket_bytes=2 * 2**20)
+
+
+def test_ranks_alone_on_their_hosts_need_no_hierarchy() -> None:
+    assert decide(Sync(hierarchical=True), APART, GIGABIT, None, never).way.algorithm == "allreduce"
+
+
+@pytest.mark.parametrize(
+    ("bits_per_second", "round_trip_seconds", "mebibytes"),
+    [(1e8, 0.0002, 1), (1e9, 0.0001, 5), (3e8, 0.0001, 5), (1e8, 0.030, 25), (25e9, 0.00005, 25)],
+)
+def test_buckets_are_as_small_as_the_way_allows(
+    bits_per_second: float, round_trip_seconds: float, mebibytes: int
+) -> None:
+    link = Link(bits_per_second, round_trip_seconds)
+    assert bucket_bytes_for(link, ranks=2) == mebibytes * 2**20
+
+
+def test_what_was_measured_is_kept_for_as_long_as_it_fits() -> None:
+    settings = Sync(mode="auto")
+    chosen = decide(settings, TWO, GIGABIT, None, lambda: measuring(settings, TWO))
+    assert chosen.way == MEASURED
+    restarted = Choice.model_validate_json(chosen.model_dump_json())  # as a checkpoint keeps it
+    slower = Link(1e7, 0.1)
+    assert decide(settings, TWO, slower, restarted, never) == chosen
+    patient = Sync(mode="auto", timeout_seconds=60)
+    assert decide(patient, TWO, slower, restarted, never) == chosen
+    other = Sync(mode="auto", wire="fp32")
+    assert decide(other, TWO, slower, restarted, lambda: measuring(other, TWO)).asked["wire"] == "fp32"
+    assert decide(settings, APART, slower, restarted, lambda: measuring(settings, APART)) != chosen

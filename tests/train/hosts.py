@@ -1,0 +1,52 @@
+"""A run over pretended hosts: ranks of this machine with host names and disks of their own.
+
+`python -m tests.train.hosts TASK CONFIG HOSTS SETTINGS...` under torchrun is one rank. HOSTS says for each
+rank, separated by commas, its host and the folder that is its disk: `a=/tmp/x/a,b=/tmp/x/b`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman import config
+from dragoman.config import Training
+from dragoman.errors import DragomanError
+from dragoman.rundir import RunFolder
+from dragoman.train.run import Job, run
+from tests.train import runs
+from tests.train.runs import Task
+
+
+def words(task: Task, hosts: Sequence[tuple[str, Path]], *settings: str) -> list[str]:
+    """The command that trains with a rank on each of these hosts; the run's folder is DISK/run."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(len(hosts)), "-m"]
+    places = ",".join(f"{name}={disk}" for name, disk in hosts)
+    return [*torchrun, "tests.train.hosts", str(task.data), str(task.config), places, *settings]
+
+
+def train(task: Task, hosts: Sequence[tuple[str, Path]], *settings: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in runs.OF_A_RANK}
+    command = words(task, hosts, *settings)
+    return subprocess.run(command, capture_output=True, text=True, timeout=runs.WAIT_SECONDS, env=environment)
+
+
+def main(data: str, settings: str, hosts: str, *changes: str) -> None:
+    name, _, disk = hosts.split(",")[int(os.environ["RANK"])].partition("=")
+    socket.gethostname = lambda: name
+    filled = config.load(Training, Path(settings), changes)
+    run(Job(filled, Path(data), RunFolder(Path(disk) / "run")))
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except DragomanError as error:
+        print(f"error: {error}\n", end="", file=sys.stderr, flush=True)
+        os._exit(error.exit_code)
+    sys.stdout.flush()
+    os._exit(0)  # as the command does: torch's stores may abort a process while Python takes itself down

@@ -1,0 +1,63 @@
+"""How a run exchanges: chosen at its start, said, recorded, and kept when it goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.explain.network import explain
+from dragoman.measure import database
+from dragoman.rundir import RunFolder
+from testbed import Cluster
+from testbed.require import why_not
+from tests.sync.start import ranks_on
+from tests.train import runs
+from tests.train.runs import Task
+
+# 1.9 MB of gradients, which take 0.7 s, beside a twentieth of a second of computing.
+LITTLE_COMPUTING = (
+    "model.width=128",
+    "model.feedforward=512",
+    "data.step=128",
+    "data.microbatch=64",
+    "evaluate.every=100",
+)
+
+
+def test_auto_on_one_machine_is_bit_for_bit_what_nothing_set_is(task: Task, tmp_path: Path) -> None:
+    for mode in ("allreduce", "auto"):
+        result = runs.train(task, tmp_path / mode, "train.steps=8", f"sync.mode={mode}", workers=2)
+        assert result.returncode == 0, result.stderr
+    assert runs.trained(tmp_path / "auto", 8) == runs.trained(tmp_path / "allreduce", 8)
+    assert "exchange: flat all-reduce in fp32, buckets of 25 MiB (on one machine" in runs.log(
+        tmp_path / "auto"
+    )
+    assert "exchange:" not in runs.log(tmp_path / "allreduce")
+
+
+def test_what_auto_measured_is_kept_and_not_measured_again_when_a_run_goes_on(
+    task: Task, tmp_path: Path
+) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    run = tmp_path / "run"
+    chosen = []
+    for steps, rate in ((8, "20mbit"), (16, None)):
+        with Cluster(hosts=2, rate=rate) as cluster:
+            words = runs.arguments(task, run, f"train.steps={steps}", "sync.mode=auto", *LITTLE_COMPUTING)
+            for rank in ranks_on(cluster, "dragoman", words, each=1):
+                assert rank.returncode == 0, rank.errors
+        state = json.loads((RunFolder(run).checkpoint(steps) / "state.json").read_text())
+        chosen.append(state["choice"])
+    # Which one it is depends on how busy this machine is; on the fast link it could be another one.
+    assert chosen[1] == chosen[0]
+    wire = chosen[0]["way"]["wire"]
+    first, second = (line for line in runs.log(run).splitlines() if line.startswith("exchange"))
+    assert first.startswith(f"exchange: flat all-reduce in {wire}") and "of it computing" in first
+    assert second == first.replace("exchange:", "exchange, as before:")
+    records = database.read(RunFolder(run).records)
+    assert (records.facts.wire, records.facts.exchange) == (wire, "allreduce")
+    assert [probe.attempt for probe in records.probes_of("auto")] == [0]
+    assert f"by flat all-reduce in {wire}" in explain(records).answer
