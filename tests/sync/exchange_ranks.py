@@ -163,7 +163,7 @@ def measured(world: World, topology: Topology) -> dict[str, object]:
 
 if __name__ == "__main__":
     try:
-        with worlds.explained(), worlds.join(20) as world:
+        with worlds.explained(), worlds.join(60) as world:
             hosts = int(sys.argv[1])
             topology = pretended(world, hosts) if hosts else topologies.find(world)
             for what in sys.argv[2:]:
