@@ -47,12 +47,12 @@ class Case:
 
 
 CASES = {
-    "demo": Case("demo.toml", workers=2, spell_steps=50, spells=23),
+    "demo": Case("demo.toml", workers=2, spell_steps=50, spells=15),
     "base": Case(
         "transformer-base.toml",
         workers=1,
         spell_steps=3,
-        spells=15,
+        spells=11,
         settings=("data.unit=tokens", "data.step=1024", "data.microbatch=1024", "measure.every=3"),
     ),
 }

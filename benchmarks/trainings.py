@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+
+import numpy as np
 
 from dragoman.data import demo
 from dragoman.errors import DataError
@@ -24,7 +26,9 @@ from testbed import Cluster
 
 HERE = Path(__file__).parent
 MOST_SECONDS = 300  # of one training
-SETTLING_SECONDS = 2.0  # after a relief: queues empty, connections speed up
+NEVER = 10**9  # a step that is not reached
+TURN_STEPS = 10
+SETTLING_STEPS = 4  # of a turn: until the change is made, queues are empty and connections up to speed
 PYTHON = [sys.executable, "-m"]
 # As `dragoman train` sets it for the workers that it starts itself.
 MALLOC = (
@@ -43,8 +47,14 @@ class Setting:
     slow_host: float | None = None  # the last host gets this share of a core
     busy_neighbour: bool = False  # another program computes on the last host's core
     traffic: str | None = None  # another program sends from the first host to the second
-    relief_step: int = 0  # after which all that is in the way of the hosts is taken away; 0 is never
+    relief_step: int = 0  # from which on what is in the hosts' way is there only by turns; 0 is never
+    turns: int = 6  # free, hindered, free, ...
     hindrances: tuple[str, ...] = ()  # of hindered.py
+
+    @property
+    def steps(self) -> int:
+        """That such a training needs for its turns, and a few more."""
+        return self.relief_step + self.turns * TURN_STEPS + 5
 
 
 HERE_ALONE = Setting()
@@ -52,25 +62,18 @@ HERE_ALONE = Setting()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was recorded and found, up to the relief if there was one."""
+    """What was recorded and found, up to the first relief if there was one."""
 
     records: Records
     findings: Mapping[str, Finding] = field(repr=False)
-    relieved_step_seconds: float | None = None
+    saved: float | None = None  # the share by which steps were shorter while the cause was away
 
     def number(self, id: str, name: str) -> float:
         return float(self.findings[id].numbers.get(name, float("nan")))
 
-    @property
-    def saved(self) -> float | None:
-        """The share of a step that taking the cause away saved, in the same training on the same machine."""
-        if self.relieved_step_seconds is None:
-            return None
-        return 1 - self.relieved_step_seconds / self.number("step_time", "mean_seconds")
 
-
-def explained(records: Records, relieved_step_seconds: float | None = None) -> Outcome:
-    return Outcome(records, {finding.id: finding for finding in explain(records)}, relieved_step_seconds)
+def explained(records: Records, saved: float | None = None) -> Outcome:
+    return Outcome(records, {finding.id: finding for finding in explain(records)}, saved)
 
 
 def until(records: Records, step: int) -> Records:
@@ -141,16 +144,28 @@ def train(
     words += ["train", str(config), "--data", str(data), "--run", str(folder)]
     words += [word for setting in settings for word in ("--set", setting)]
     folder.mkdir(parents=True)
-    relieved = None
-    if where.hosts:
-        relieved = _on_hosts(words, run, where)
-    else:
-        _here(words, run, where)
-    records = database.read(run.records)
-    if relieved is None:
+    (_on_hosts if where.hosts else _here)(words, run, where)
+    return outcome_of(database.read(run.records), where)
+
+
+def outcome_of(records: Records, where: Setting) -> Outcome:
+    if not where.relief_step:
         return explained(records)
-    after = records.steps["seconds"][records.steps["ended"] > relieved + SETTLING_SECONDS]
-    return explained(until(records, where.relief_step), float(after.mean()))
+    return explained(until(records, where.relief_step), _saved(records, where))
+
+
+def _saved(records: Records, where: Setting) -> float:
+    """Free turns against the hindered ones that follow them, the middle one of these pairs.
+
+    By turns, as the speed of the machine itself changes from minute to minute.
+    """
+    medians = []
+    for turn in range(where.turns):
+        last = where.relief_step + (turn + 1) * TURN_STEPS
+        chosen = np.isin(records.steps["step"], range(last - TURN_STEPS + SETTLING_STEPS + 1, last + 1))
+        medians.append(float(np.median(records.steps["seconds"][chosen])))
+    pairs = zip(medians[::2], medians[1::2], strict=True)
+    return float(np.median([1 - free / hindered for free, hindered in pairs]))
 
 
 def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
@@ -175,14 +190,11 @@ def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
             process.wait()
 
 
-def _on_hosts(words: Sequence[str], run: RunFolder, where: Setting) -> float | None:
-    """One worker on every host, each on a core of its own: hosts must not take computing from each other.
-
-    When the hindrance was taken away, if it was.
-    """
+def _on_hosts(words: Sequence[str], run: RunFolder, where: Setting) -> None:
+    """One worker on every host, each on a core of its own: hosts must not take computing from each other."""
     cores = sorted(os.sched_getaffinity(0))
     meeting = ["--nnodes", str(where.hosts), "--nproc-per-node=1", "--master-addr=h0", "--master-port=29500"]
-    with Cluster(where.hosts, where.rate) as cluster, ExitStack() as files, ExitStack() as hindrance:
+    with Cluster(where.hosts, where.rate) as cluster, ExitStack() as files:
         processes = []
         pin = [["taskset", "-c", str(cores[host % len(cores)])] for host in range(where.hosts)]
         for host in range(where.hosts):
@@ -193,28 +205,30 @@ def _on_hosts(words: Sequence[str], run: RunFolder, where: Setting) -> float | N
                 cluster.popen(host, command, env=environment, stdout=output, stderr=subprocess.STDOUT)
             )
         _wait_for_step(0, run, processes)  # being slow from the start would only take longer
-        _hinder(cluster, where, pin[-1], hindrance)
-        relieved = None
-        if where.relief_step:
-            _wait_for_step(where.relief_step, run, processes)
-            hindrance.close()
-            relieved = time.time()
+        with _hindered(cluster, where, pin[-1]):
+            _wait_for_step(where.relief_step or NEVER, run, processes)
+        for turn in range(where.turns):
+            with nullcontext() if turn % 2 == 0 else _hindered(cluster, where, pin[-1]):
+                _wait_for_step(where.relief_step + (turn + 1) * TURN_STEPS, run, processes)
         _wait(processes, run)
-        return relieved
 
 
-def _hinder(cluster: Cluster, where: Setting, pin: Sequence[str], hindrance: ExitStack) -> None:
+@contextmanager
+def _hindered(cluster: Cluster, where: Setting, pin: Sequence[str]) -> Iterator[None]:
     last = where.hosts - 1
-    if where.rate:  # there from the start, as the link is measured then
-        hindrance.callback(cluster.rate, None)
-    if where.slow_host:
-        cluster.slow(last, where.slow_host)
-        hindrance.callback(cluster.slow, last, None)
-    if where.busy_neighbour:
-        neighbour = cluster.popen(last, [*pin, sys.executable, "-c", "while True: pass"])
-        hindrance.callback(neighbour.kill)
-    if where.traffic:
-        hindrance.enter_context(cluster.traffic(0, 1, where.traffic))
+    with ExitStack() as causes:
+        if where.rate:
+            cluster.rate(where.rate)
+            causes.callback(cluster.rate, None)
+        if where.slow_host:
+            cluster.slow(last, where.slow_host)
+            causes.callback(cluster.slow, last, None)
+        if where.busy_neighbour:
+            neighbour = cluster.popen(last, [*pin, sys.executable, "-c", "while True: pass"])
+            causes.callback(neighbour.kill)
+        if where.traffic:
+            causes.enter_context(cluster.traffic(0, 1, where.traffic))
+        yield
 
 
 @contextmanager
@@ -226,7 +240,8 @@ def _output(folder: Path, host: int) -> Iterator[int]:
 
 def _wait_for_step(step: int, run: RunFolder, processes: Sequence[subprocess.Popen[str]]) -> None:
     """Until that step stands in the records (0: until there are records), or the training ends."""
-    while all(process.poll() is None for process in processes):
+    ends = time.monotonic() + MOST_SECONDS
+    while all(process.poll() is None for process in processes) and time.monotonic() < ends:
         if _last_step(run) >= step:
             return
         time.sleep(0.1)
