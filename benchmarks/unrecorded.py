@@ -20,7 +20,7 @@ from dragoman import cli
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
-from dragoman.sync.gradients import Exchange
+from dragoman.sync.allreduce import AllReduce
 from dragoman.train import loop
 
 SKIPPED_SPELLS = 2  # start-up, probes and the counterfactual steps
@@ -74,7 +74,7 @@ def main() -> None:
         when_on(Recorder, name)
     for name in ("_second", "_sample_lens"):
         when_on(HostMeter, name)
-    when_on(Exchange, "exposed_seconds", 0.0)
+    when_on(AllReduce, "exposed_seconds", 0.0)
     from dragoman.train import run
 
     run.train = timed(loop.train, path, spell_steps)
