@@ -22,6 +22,7 @@ from dragoman.measure.records import PHASES
 from testbed import Cluster
 from tests.train.runs import wait_until
 
+pytestmark = pytest.mark.alone  # clocks and cores are looked at
 SENT, LOOPED = 20_000_000, 5_000_000
 HEADERS = 1.06  # of full frames, and a little beside them
 

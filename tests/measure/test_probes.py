@@ -12,6 +12,8 @@ from dragoman.sync import world as worlds
 from testbed import Cluster
 from tests.sync.hosts import ranks_on
 
+pytestmark = pytest.mark.alone  # cores and a link are measured
+
 
 def flops_per_second_of_one_product(size: int) -> float:
     """The best of a few: other programs may use the core meanwhile."""
