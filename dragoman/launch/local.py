@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dragoman.data.parallel import cores
 
 # Freed memory is kept and used again, in huge pages: fresh pages cost a fifth of a small model's step.
-_MALLOC = (
+MALLOC = (
     "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
 )
 # After Ctrl-C or SIGTERM: time to finish a step or an evaluation and to save, before ranks are killed.
@@ -27,7 +27,7 @@ def run(arguments: Sequence[str], workers: int) -> int:
 
     logging.disable()  # the ranks say themselves what is wrong
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))
-    os.environ.setdefault("GLIBC_TUNABLES", _MALLOC)
+    os.environ.setdefault("GLIBC_TUNABLES", MALLOC)
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", _SAVE_SECONDS)
     config = LaunchConfig(
         min_nodes=1,
