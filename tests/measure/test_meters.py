@@ -24,7 +24,7 @@ from tests.train.runs import wait_until
 
 pytestmark = pytest.mark.alone  # clocks and cores are looked at
 SENT, LOOPED = 20_000_000, 5_000_000
-HEADERS = 1.06  # of full frames, and a little beside them
+HEADERS = 1.25  # frames are not always full, and loopback counts the acknowledgements as sent, too
 
 
 @contextmanager
