@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.truth import SCENARIOS, Bench, Scenario, wrong
 from dragoman.rundir import RunFolder
 
-MOST_BYTES = 150_000
+MOST_BYTES = 300_000
 
 
 def without_relief(scenario: Scenario) -> Scenario:

@@ -19,6 +19,7 @@ from dragoman.data import demo
 from dragoman.errors import DataError
 from dragoman.explain.finding import Finding
 from dragoman.explain.run import explain
+from dragoman.launch.environment import MALLOC
 from dragoman.measure import database
 from dragoman.measure.records import Records, Table
 from dragoman.rundir import RunFolder
@@ -30,10 +31,6 @@ NEVER = 10**9  # a step that is not reached
 TURN_STEPS = 10
 SETTLING_STEPS = 4  # of a turn: until the change is made, queues are empty and connections up to speed
 PYTHON = [sys.executable, "-m"]
-# As `dragoman train` sets it for the workers that it starts itself.
-MALLOC = (
-    "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
-)
 WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", "dark"]
 
 

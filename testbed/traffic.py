@@ -15,12 +15,13 @@ _PIECE_BYTES = 16_384
 
 def main() -> None:
     if sys.argv[1] == "receive":
-        _receive(int(sys.argv[2]))
+        receive(int(sys.argv[2]))
     else:
         _send(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]) if sys.argv[4:] else None)
 
 
-def _receive(port: int) -> None:
+def receive(port: int) -> None:
+    """Swallows what one connection sends."""
     with socket.create_server(("", port)) as server:
         print("ready", flush=True)
         connection, _ = server.accept()

@@ -121,9 +121,7 @@ class RecordsFile:
         with self._database:
             for table, keys in (("nics", "host, interface"), ("hosts", "host"), ("gpus", "host, gpu")):
                 names = [name for name in COLUMNS[table] if name not in ("time", "span", *keys.split(", "))]
-                means = ", ".join(
-                    f"max({name})" if name.endswith("_most") else f"avg({name})" for name in names
-                )
+                means = ", ".join(_by_the_minute(name) for name in names)
                 self._database.execute(f"CREATE TEMP TABLE thinned AS SELECT * FROM {table} LIMIT 0")
                 self._database.execute(
                     f"INSERT INTO thinned ({keys}, time, span, {', '.join(names)}) "
@@ -166,6 +164,13 @@ def remove(path: Path) -> None:
     """The file that goes by this name and its companions: rows left in -wal would get into its successor."""
     for ending in ("-wal", "-shm", ""):
         path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def _by_the_minute(name: str) -> str:
+    """SQL for the value that stands for a minute of seconds."""
+    if name in TEXT_COLUMNS:
+        return "''"
+    return f"max({name})" if name.endswith("_most") else f"avg({name})"
 
 
 def read(path: Path) -> Records:

@@ -39,6 +39,7 @@ class HostMeter:
 
     def __init__(self, interface: str, phases: Phases):
         self.interfaces = sorted(interface_bytes())  # rows name an interface by its place in this list
+        self.cores = psutil.cpu_count() or 1
         self.cost_seconds = 0.0  # CPU time of the thread
         self._interface = interface
         self._phases = phases
@@ -78,7 +79,7 @@ class HostMeter:
             self.cost_seconds = time.thread_time()
 
     def _second(self, before: _Counters, after: _Counters, when: float, span: float) -> None:
-        cpu = psutil.cpu_percent(percpu=True)
+        cores = [percent / 100 for percent in psutil.cpu_percent(percpu=True)]
         with self._lock:
             for number, name in enumerate(self.interfaces):
                 if name in after.nics and name in before.nics:
@@ -86,8 +87,8 @@ class HostMeter:
                     self._nics.append((when, span, number, sent, received))
             read, written = np.subtract(after.disk, before.disk) / span
             memory = psutil.virtual_memory().used
-            share = sum(cpu) / len(cpu) / 100
-            self._hosts.append((when, span, share, max(cpu) / 100, memory, read, written))
+            share = sum(cores) / len(cores)
+            self._hosts.append((when, span, share, max(cores), memory, read, written, *cores[: self.cores]))
             self._gpu_rows += [(when, span, *row) for row in self._gpus.read()]
 
     def _sample_lens(self) -> None:

@@ -16,13 +16,22 @@ import torch
 
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.quality import Evaluation
-from dragoman.measure.records import COLUMNS, PHASES, Attempt, EvaluationRow, Event, Probe, Table
+from dragoman.measure.records import (
+    COLUMNS,
+    PHASES,
+    Attempt,
+    EvaluationRow,
+    Event,
+    Probe,
+    Table,
+    packed_shares,
+)
 from dragoman.measure.writer import Writer
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
 _THIN_AFTER = 3600.0  # seconds kept by the second
-_METERED = {"nics": 5, "hosts": 7, "gpus": 9, "lens": 5}  # numbers in a row of the meter
+_METERED = {"nics": 5, "hosts": 7, "gpus": 9, "lens": 5}  # numbers in a row of the meter; hosts: and cores
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Recorder:
         self._interfaces = [
             names.split(" ") for names in world.gather_text(" ".join(meter.interfaces) if meter else "")
         ]
+        self._cores = int(world.most([meter.cores if meter else 0])[0])  # of the largest host
         self._rows: list[StepRow] = []
         self._spent = writer.spent
         self._thinned = time.time()
@@ -174,21 +184,27 @@ class Recorder:
         for index, (name, width) in enumerate(_METERED.items()):
             if longest[index] == 0:
                 continue
-            padded = torch.zeros(longest[index], width, dtype=torch.float64)
+            width += self._cores if name == "hosts" else 0
+            padded = torch.full((longest[index], width), torch.nan, dtype=torch.float64)
             if len(taken.get(name, ())):
-                padded[: len(taken[name])] = torch.from_numpy(taken[name])
-            for rank, rows in enumerate(self._world.gather(padded)):  # collective
+                rows = torch.from_numpy(taken[name])
+                padded[: len(rows), : rows.shape[1]] = rows
+            for rank, gathered in enumerate(self._world.gather(padded)):  # collective
                 count = int(all_lengths[rank][index])
                 if count:
-                    self._write_metered(name, rank, rows[:count].numpy())
+                    self._write_metered(name, rank, gathered[:count].numpy())
         if time.time() - self._thinned > _THIN_AFTER / 4:
             self._thinned = time.time()
             self._writer.do(lambda file: file.thin(self._thinned - _THIN_AFTER))
 
     def _write_metered(self, name: str, rank: int, rows: np.ndarray) -> None:
         host = np.full(len(rows), self._topology.rank_hosts[rank])
-        names = [key for key in COLUMNS[name] if key != "host" and not key.endswith("_bytes_most")]
+        made_here = ("host", "sent_bytes_most", "received_bytes_most", "core_shares")
+        names = [key for key in COLUMNS[name] if key not in made_here]
         table: Table = {"host": host, **{key: rows[:, place] for place, key in enumerate(names)}}
+        if name == "hosts":
+            cores = [row[np.isfinite(row)] for row in rows[:, len(names) :]]
+            table["core_shares"] = np.array([packed_shares(shares) for shares in cores])
         if name == "nics":
             table["interface"] = np.array([self._interfaces[rank][int(i)] for i in table["interface"]])
             for key in ("sent_bytes", "received_bytes"):

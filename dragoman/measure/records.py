@@ -184,6 +184,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "memory_bytes": "REAL",
         "disk_read_bytes": "REAL",  # per second
         "disk_written_bytes": "REAL",
+        "core_shares": "TEXT",  # by core, two hexadecimal digits of a percentage each; only by the second
     },
     "gpus": {
         "host": "INTEGER",
@@ -206,7 +207,16 @@ COLUMNS: dict[str, dict[str, str]] = {
         "phase": "INTEGER",  # index into PHASES of rank 0 of the host; -1 between steps
     },
 }
-TEXT_COLUMNS = {"interface"}
+TEXT_COLUMNS = {"interface", "core_shares"}
+
+
+def packed_shares(shares: Sequence[float]) -> str:
+    """Of each core, in two digits: 64 cores in a table of their own would be most of the file."""
+    return "".join(f"{round(100 * share):02x}" for share in shares)
+
+
+def core_shares(packed: str) -> list[float]:
+    return [percent / 100 for percent in bytes.fromhex(packed)]
 
 
 def column(name: str) -> str:

@@ -136,18 +136,32 @@ def join(timeout_seconds: float) -> Iterator[World]:
         torch.cuda.set_device(device)
     else:
         torch.set_num_threads(max(1, cores() // local_size))
-    # gloo would look its own host name up, which Debian resolves to loopback: other hosts then wait for ever.
     if "GLOO_SOCKET_IFNAME" not in os.environ:
         _check_meeting_point(meeting_point, is_shared=int(os.environ["WORLD_SIZE"]) > local_size)
-        os.environ["GLOO_SOCKET_IFNAME"] = interface_towards(meeting_point) or "lo"
-    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timeout)
+    with _gloo_interface(interface_towards(meeting_point) or "lo"):
+        dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timeout)
+        try:
+            _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
+            place = (dist.get_rank(), dist.get_world_size(), local_rank, local_size)
+            yield World(*place, device, meeting_point, timeout_seconds)
+        finally:
+            dist.destroy_process_group()
+            _control_group = None
+
+
+@contextmanager
+def _gloo_interface(name: str) -> Iterator[None]:
+    """gloo would look its own host name up, which Debian resolves to loopback: other hosts wait for ever.
+
+    What the user has set is left alone. Ours goes with the world: a process started later may be in another.
+    """
+    is_ours = "GLOO_SOCKET_IFNAME" not in os.environ
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
     try:
-        _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
-        place = (dist.get_rank(), dist.get_world_size(), local_rank, local_size)
-        yield World(*place, device, meeting_point, timeout_seconds)
+        yield
     finally:
-        dist.destroy_process_group()
-        _control_group = None
+        if is_ours:
+            del os.environ["GLOO_SOCKET_IFNAME"]
 
 
 def _check_meeting_point(name: str, is_shared: bool) -> None:

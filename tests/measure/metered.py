@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 
+from testbed.traffic import receive
+
 PORT = 5000
 
 
@@ -21,16 +23,6 @@ def send(address: str, nbytes: int) -> None:
         connection.recv(1)  # the sink has everything
 
 
-def sink() -> None:
-    """Swallows what one connection sends."""
-    with socket.create_server(("", PORT)) as server:
-        print("ready", flush=True)
-        connection, _ = server.accept()
-        with connection:
-            while connection.recv(1 << 20):
-                pass
-
-
 def main(address: str, sent: int, looped: int) -> None:
     import numpy as np  # here, because a sink needs none of these, and torch takes seconds
 
@@ -39,7 +31,7 @@ def main(address: str, sent: int, looped: int) -> None:
 
     meter = HostMeter("eth0", Phases())
     time.sleep(0.3)  # its first reading
-    own = threading.Thread(target=sink)
+    own = threading.Thread(target=receive, args=(PORT,))
     own.start()
     send(address, sent)
     send("127.0.0.1", looped)
@@ -56,6 +48,6 @@ def main(address: str, sent: int, looped: int) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        sink()
+        receive(PORT)
     else:
         main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -10,7 +10,17 @@ import pytest
 
 from dragoman.errors import DataError
 from dragoman.measure.database import RecordsFile, read
-from dragoman.measure.records import COLUMNS, PHASES, Attempt, EvaluationRow, Event, Probe, Table, column
+from dragoman.measure.records import (
+    COLUMNS,
+    PHASES,
+    Attempt,
+    EvaluationRow,
+    Event,
+    Probe,
+    Table,
+    column,
+    core_shares,
+)
 
 
 def steps_table(first: int, last: int, attempt: int, loss: float = 1.0) -> Table:
@@ -83,6 +93,16 @@ def test_old_seconds_become_minutes_that_keep_bytes_and_peaks(file: RecordsFile,
     assert sorted(nics["span"].tolist()) == [1.0] * 300 + [60.0] * 5
     assert np.isclose((nics["sent_bytes"] * nics["span"]).sum(), rates.sum())
     assert set(nics["sent_bytes_most"][nics["span"] == 60]) == {100.0}
+
+
+def test_cores_are_kept_by_the_second_and_left_out_by_the_minute(file: RecordsFile, tmp_path: Path) -> None:
+    table = {column(name): np.full(120, 0.5) for name in COLUMNS["hosts"]}
+    fixed = {"time": np.arange(120.0), "span": np.ones(120), "core_shares": np.array(["3264"] * 120)}
+    file.add("hosts", {**table, **fixed})
+    file.thin(before=60.0)
+    hosts = read(tmp_path / "records.db").hosts
+    assert hosts["core_shares"].tolist() == ["3264"] * 60 + [""]
+    assert core_shares("3264") == [0.5, 1.0] and core_shares("") == []
 
 
 def test_rows_with_text_and_numbers_come_back(file: RecordsFile, tmp_path: Path) -> None:

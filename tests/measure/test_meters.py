@@ -22,8 +22,9 @@ from dragoman.measure.records import PHASES
 from testbed import Cluster
 from tests.train.runs import wait_until
 
+pytestmark = pytest.mark.alone  # clocks and cores are looked at
 SENT, LOOPED = 20_000_000, 5_000_000
-HEADERS = 1.06  # of full frames, and a little beside them
+HEADERS = 1.25  # frames are not always full, and loopback counts the acknowledgements as sent, too
 
 
 @contextmanager
@@ -62,9 +63,9 @@ def busy_and_all(core: int) -> tuple[float, float]:
     raise AssertionError(f"no core {core}")
 
 
-def test_cpu_is_that_of_all_cores_and_of_the_busiest() -> None:
-    cores = os.cpu_count() or 1
-    spin = ["taskset", "-c", str(max(os.sched_getaffinity(0))), sys.executable, "-c", "while True: pass"]
+def test_cpu_is_that_of_every_core() -> None:
+    cores, busy_core = os.cpu_count() or 1, max(os.sched_getaffinity(0))
+    spin = ["taskset", "-c", str(busy_core), sys.executable, "-c", "while True: pass"]
     with subprocess.Popen(spin) as spinner:
         try:
             before = [busy_and_all(core) for core in range(cores)]
@@ -76,11 +77,12 @@ def test_cpu_is_that_of_all_cores_and_of_the_busiest() -> None:
             spinner.kill()
     used = np.subtract(after, before)
     shares = used[:, 0] / used[:, 1]
-    _, spans, of_all, of_busiest, memory, *_ = rows.T
+    _, spans, of_all, of_busiest, memory, _, _, *by_core = rows.T
     assert len(rows) == 2
     assert spans == pytest.approx(1.0, abs=0.3)
     assert of_all.mean() == pytest.approx(shares.mean(), abs=0.15)
-    assert of_busiest.mean() > 0.85, "somebody computes on that core all the time"
+    assert by_core[busy_core].mean() > 0.85, "somebody computes on that core all the time"
+    assert [core.mean() for core in by_core] == pytest.approx(shares, abs=0.2)
     assert (of_busiest <= 1.0).all() and (of_all <= of_busiest).all()
     assert (memory > 50e6).all() and (memory < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")).all()
 

@@ -12,6 +12,8 @@ from dragoman.sync import world as worlds
 from testbed import Cluster
 from tests.sync.hosts import ranks_on
 
+pytestmark = pytest.mark.alone  # cores and a link are measured
+
 
 def flops_per_second_of_one_product(size: int) -> float:
     """The best of a few: other programs may use the core meanwhile."""
@@ -33,11 +35,11 @@ def test_the_peak_is_near_the_best_product_of_the_same_size(world_of_one: None) 
 
 
 @pytest.mark.usefixtures("hosts_are_possible")
-def test_the_link_is_measured_within_a_tenth_of_its_rate() -> None:
+def test_the_link_is_measured_near_its_rate() -> None:
     with Cluster(hosts=2, rate="100mbit") as cluster:
         said = ranks_on(cluster, [1, 1], "tests.measure.probe_link")
     found = [tuple(map(float, text.split())) for text in said]
     assert found[0] == found[1], "all ranks know the slowest"
     bits_per_second, round_trip_seconds = found[0]
-    assert bits_per_second == pytest.approx(100e6, rel=0.10)
+    assert 80e6 < bits_per_second < 110e6  # sending in turns would be half of it
     assert 0 < round_trip_seconds < 0.1

@@ -7,11 +7,12 @@ import subprocess
 import sys
 
 import numpy as np
+import psutil
 import pytest
 
 from dragoman.measure.database import read
 from dragoman.measure.meters import interface_bytes
-from dragoman.measure.records import PHASES, Records
+from dragoman.measure.records import PHASES, Records, core_shares
 from tests.measure.ranks import HOST_A_EARLIER_SECONDS
 
 RANKS = 3
@@ -79,6 +80,14 @@ def test_hosts_with_unequal_numbers_of_rows_keep_their_own(records: Records) -> 
     for host in (0, 1):
         rows = int((records.nics["host"] == host).sum())
         assert rows == counts[host] * len(interface_bytes())
+
+
+def test_every_core_is_recorded_beside_their_mean_and_the_busiest(records: Records) -> None:
+    rows = records.hosts
+    by_core = np.array([core_shares(packed) for packed in rows["core_shares"]])
+    assert by_core.shape == (len(rows["time"]), psutil.cpu_count())
+    assert by_core.mean(1) == pytest.approx(rows["cpu_share"], abs=0.011)
+    assert by_core.max(1) == pytest.approx(rows["cpu_share_most"], abs=0.011)
 
 
 def test_the_cost_of_recording_is_recorded(records: Records) -> None:

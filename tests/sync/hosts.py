@@ -26,7 +26,7 @@ def ranks_on(cluster: Cluster, per_host: Sequence[int], *module: str) -> list[st
         cluster.popen(
             host,
             # a world of one that this process joined before has left its interface in the environment
-            ["env", "-u", "GLOO_SOCKET_IFNAME", sys.executable, "-m", *module],
+            [sys.executable, "-m", *module],
             env={
                 "RANK": str(rank),
                 "WORLD_SIZE": str(len(places)),

@@ -1,0 +1,42 @@
+"""Real runs with a known cause, kept as they were recorded: what is said of them stays right.
+
+`python benchmarks/keep.py` records them.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from benchmarks.keep import MOST_BYTES, without_relief
+from benchmarks.trainings import explained
+from benchmarks.truth import SCENARIOS, wrong
+from dragoman.measure import database
+
+RUNS = sorted((Path(__file__).parents[1] / "runs").glob("*.db"))
+
+
+def test_every_kind_of_cause_is_among_the_recorded_runs() -> None:
+    recorded = {path.stem for path in RUNS}
+    assert recorded <= SCENARIOS.keys()
+    assert recorded >= {
+        *("compute-bound", "fast-link", "slow-link-100", "slow-host", "other-traffic", "slow-data"),
+        *("frequent-evaluation", "slow-disk", "overfitting", "converged", "too-short", "diverged"),
+    }
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_the_known_cause_of_a_recorded_run_is_found(path: Path) -> None:
+    assert not wrong(without_relief(SCENARIOS[path.stem]), explained(database.read(path)))
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_a_recorded_run_is_small_and_names_no_machine(path: Path) -> None:
+    assert path.stat().st_size <= MOST_BYTES
+    with closing(sqlite3.connect(path)) as kept:
+        written = "\n".join(kept.iterdump())  # as text: a float may hold any byte
+    assert not re.search(r"[\"']/\w", written), "a path from the root of somebody's machine"
