@@ -84,7 +84,9 @@ class Probe(Row):
 
     kind "exchange": numbers step_seconds and step_seconds_without_exchange (both without data waiting and
     optimizer; the slowest rank's), per step probed. kind "link": bits_per_second, round_trip_seconds of the
-    slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once.
+    slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once. kind
+    "all_reduce": bytes of a plain one over all ranks, and its seconds. kind "auto": compute_seconds and the
+    step_seconds expected of the way that was picked.
     """
 
     time: float  # when it began

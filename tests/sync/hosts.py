@@ -19,13 +19,12 @@ def hosts_are_possible() -> None:
         pytest.skip(reason)
 
 
-def ranks_on(cluster: Cluster, per_host: Sequence[int], *module: str) -> list[str]:
+def ranks_on(cluster: Cluster, per_host: Sequence[int], *module: str, **environment: str) -> list[str]:
     """What each rank printed, in order; a rank that fails fails the test, with what it said."""
     places = [(host, local) for host, count in enumerate(per_host) for local in range(count)]
     started = [
         cluster.popen(
             host,
-            # a world of one that this process joined before has left its interface in the environment
             [sys.executable, "-m", *module],
             env={
                 "RANK": str(rank),
@@ -35,6 +34,7 @@ def ranks_on(cluster: Cluster, per_host: Sequence[int], *module: str) -> list[st
                 "MASTER_ADDR": "h0",
                 "MASTER_PORT": "29500",
                 "OMP_NUM_THREADS": "1",
+                **environment,
             },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
