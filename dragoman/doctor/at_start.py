@@ -97,7 +97,6 @@ def _hosts(ranks: Sequence[Host], peaks: Sequence[float], topology: Topology) ->
         known.peaks.append(peaks[rank])
         if len(topology.hosts) > 1:
             known.interface = topology.interfaces[topology.rank_hosts[rank]]
-            known.is_joined = True
     return list(hosts.values())
 
 

@@ -22,14 +22,6 @@ def test_what_one_rank_says_all_hear() -> None:
     assert sorted(result.stdout.splitlines()) == ["rank 0 is through", "rank 1 is through"]
 
 
-def test_ranks_with_different_data_both_stop_and_say_so() -> None:
-    result = two_ranks("different_data")
-    assert result.returncode == 1
-    for rank in (0, 1):
-        assert f"(on rank {rank}: fingerprint-{rank})" in result.stderr
-    assert "copy the same data set to every machine" in result.stderr
-
-
 def test_what_rank_0_cannot_do_stops_all_and_is_said_once() -> None:
     result = two_ranks("failing_main")
     assert result.returncode == 1
