@@ -47,6 +47,14 @@ class RunFacts(BaseModel):
     checkpoint_files: list[dict[str, Any]] = []  # name, bytes, purpose of the newest checkpoint's files
     recording_seconds: float | None = None  # what measuring has cost so far, on the slowest rank
 
+    @property
+    def way(self) -> str:
+        """How gradients were exchanged, in words."""
+        shape = "hierarchical" if self.exchange == "hierarchical" else "flat"
+        if self.mode == "diloco":
+            return f"DiLoCo, {shape} all-reduce in {self.wire} every {self.exchange_every} steps"
+        return f"{shape} all-reduce in {self.wire}"
+
 
 class Attempt(Row):
     number: int
@@ -74,7 +82,7 @@ class Event(Row):
     time: float  # when it began
     attempt: int
     step: int
-    kind: str  # startup, evaluation, checkpoint, fault, stop
+    kind: str  # startup, exchange (its way is the detail), evaluation, checkpoint, fault, stop
     seconds: float = 0.0  # for which training stood still
     detail: str = ""
 
