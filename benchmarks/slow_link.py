@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.trainings import HERE, Outcome, Setting, explained, started, train_words, wait, write_corpus
 from dragoman.measure import database
-from dragoman.plan.step import bytes_per_host
+from dragoman.plan.step import ROUND_SHARE, bytes_per_host
 from dragoman.rundir import RunFolder
 from testbed import Cluster, why_not
 
@@ -80,7 +80,7 @@ WAYS = {
         "plain": Way(PLAIN),
         "bf16": Way(("sync.mode=allreduce", "sync.wire=bf16")),
         "auto": Way(("sync.mode=auto",)),
-        "diloco": Way(DILOCO, 3 * INNER_STEPS),
+        "diloco": Way(DILOCO, (ROUND_SHARE + 2) * INNER_STEPS),
         "free": FREE,
     },
     2: {
@@ -88,7 +88,7 @@ WAYS = {
         "hierarchical": Way(("sync.mode=allreduce", "sync.wire=fp32", "sync.hierarchical=true")),
         "hierarchical bf16": Way(BEST_INSIDE),
         "auto": Way(("sync.mode=auto",)),
-        "diloco": Way((*DILOCO, "sync.hierarchical=true"), 3 * INNER_STEPS),
+        "diloco": Way((*DILOCO, "sync.hierarchical=true"), (ROUND_SHARE + 2) * INNER_STEPS),
         "free": FREE,
     },
 }
@@ -163,7 +163,7 @@ class Bench:
         sockets = _trained(run, where, words)
         outcome = explained(database.read(run.records))
         every = outcome.records.facts.exchange_every
-        first = SETTLED if every == 1 else every
+        first = SETTLED if every == 1 else ROUND_SHARE * every  # from there rounds have their full length
         steps = outcome.records.steps
         chosen = steps["step"] > first
         ended = steps["ended"]
@@ -268,7 +268,7 @@ def far(bench: Bench, out: Path) -> None:
     for finding in (network, device):
         print(f"{finding.id}: {finding.verdict}. {finding.answer}", *finding.advice, sep="\n  ")
     advice = next(text for text in network.advice if "sync.mode=diloco" in text)
-    taken = bench.timed(Way(("sync.mode=diloco",), 48), 1, rate)
+    taken = bench.timed(Way(("sync.mode=diloco",), (ROUND_SHARE + 2) * 16), 1, rate)
     gain = plain.step_seconds / taken.step_seconds
     print(f"taken, {advice.split(':')[0]}: {taken.step_seconds:.2f} s per step, {gain:.1f} x", flush=True)
     numbers = {"rate": rate, "plain_step_seconds": plain.step_seconds, "gain": gain, "advice": advice}
