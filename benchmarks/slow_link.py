@@ -38,7 +38,7 @@ from testbed import Cluster, why_not
 RATIO = 3.7  # all-reduce alone over computing, as in the public runs
 FAR_RATIO = 50.0  # as in the one on a 100 Mbit/s port
 SETTLED = 4  # steps until connections are up to speed
-INNER_STEPS = 32
+INNER_STEPS = 16
 MOST_SECONDS = 3 * 3600  # of one training
 # 6 million parameters (25 MB of gradients), one microbatch for each of 2 or 4 ranks.
 MODEL = """
@@ -268,7 +268,7 @@ def far(bench: Bench, out: Path) -> None:
     for finding in (network, device):
         print(f"{finding.id}: {finding.verdict}. {finding.answer}", *finding.advice, sep="\n  ")
     advice = next(text for text in network.advice if "sync.mode=diloco" in text)
-    taken = bench.timed(Way(("sync.mode=diloco",), (ROUND_SHARE + 2) * 16), 1, rate)
+    taken = bench.timed(Way(("sync.mode=diloco",), (ROUND_SHARE + 2) * INNER_STEPS), 1, rate)
     gain = plain.step_seconds / taken.step_seconds
     print(f"taken, {advice.split(':')[0]}: {taken.step_seconds:.2f} s per step, {gain:.1f} x", flush=True)
     numbers = {"rate": rate, "plain_step_seconds": plain.step_seconds, "gain": gain, "advice": advice}

@@ -27,10 +27,13 @@ class Ended:
     output: str
     errors: str
 
+    def said(self) -> str:
+        assert self.returncode == 0, self.errors
+        return self.output
+
     def answers(self) -> list[dict[str, Any]]:
         """Its lines of JSON."""
-        assert self.returncode == 0, self.errors
-        return [json.loads(line) for line in self.output.splitlines()]
+        return [json.loads(line) for line in self.said().splitlines()]
 
 
 def ranks(module: str, arguments: Sequence[str], count: int) -> list[Ended]:
@@ -45,13 +48,14 @@ def ranks(module: str, arguments: Sequence[str], count: int) -> list[Ended]:
     return _ended(started)
 
 
-def ranks_on(cluster: Cluster, module: str, arguments: Sequence[str], each: int) -> list[Ended]:
-    """So many on every host of a test bed."""
-    command, count = [sys.executable, "-m", module, *arguments], each * len(cluster.names)
+def ranks_on(cluster: Cluster, module: str, arguments: Sequence[str], per_host: Sequence[int]) -> list[Ended]:
+    """So many on each host of a test bed. They meet at the first one's address."""
+    command, count = [sys.executable, "-m", module, *arguments], sum(per_host)
+    places = [(host, local) for host, ranks in enumerate(per_host) for local in range(ranks)]
     started = []
-    for rank in range(count):
-        env = _place(rank, count, rank % each, each, cluster.addresses[0], PORT)
-        started.append(cluster.popen(rank // each, command, env=env, **_options(rank)))
+    for rank, (host, local) in enumerate(places):
+        env = _place(rank, count, local, per_host[host], cluster.addresses[0], PORT)
+        started.append(cluster.popen(host, command, env=env, **_options(rank)))
     return _ended(started)
 
 
@@ -71,6 +75,7 @@ def _place(rank: int, size: int, local_rank: int, local_size: int, address: str,
         "LOCAL_WORLD_SIZE": str(local_size),
         "MASTER_ADDR": address,
         "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
     }
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from dragoman.plan.step import WIRE_BYTES, bytes_per_host
 from testbed import Cluster
-from testbed.require import why_not
 from tests.sync.start import Ended, ranks, ranks_on
 
 RANKS = "tests.sync.exchange_ranks"
@@ -52,12 +51,11 @@ def test_a_rank_that_is_gone_is_noticed_by_the_thread_that_exchanges() -> None:
         assert "error: another rank is gone or silent" in rank.errors
 
 
+@pytest.mark.usefixtures("hosts_are_possible")
 @pytest.mark.parametrize("each", [1, 2])
 def test_each_host_sends_what_the_formula_says(each: int) -> None:
-    if reason := why_not():
-        pytest.skip(reason)
     with Cluster(hosts=2) as cluster:
-        ended = ranks_on(cluster, RANKS, ["0", "sent"], each)
+        ended = ranks_on(cluster, RANKS, ["0", "sent"], [each, each])
     per_host: list[dict[str, Any]] = [rank.answers()[0] for rank in ended[::each]]
     rank_hosts, parameters = per_host[0].pop("rank_hosts"), per_host[0].pop("parameters")
     assert rank_hosts == [0] * each + [1] * each
