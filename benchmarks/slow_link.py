@@ -40,6 +40,8 @@ FAR_RATIO = 50.0  # as in the one on a 100 Mbit/s port
 SETTLED = 4  # steps until connections are up to speed
 INNER_STEPS = 16
 MOST_SECONDS = 3 * 3600  # of one training
+TOKENS = 1024  # of a step
+FAR_TOKENS = 256  # less computing, so that fifty times as much is still soon over
 # 6 million parameters (25 MB of gradients), one microbatch for each of 2 or 4 ranks.
 MODEL = """
 [model]
@@ -49,7 +51,7 @@ encoder_layers = 3
 decoder_layers = 3
 feedforward = 1024
 [data]
-step = 1024
+step = {tokens}
 microbatch = {microbatch}
 [train]
 schedule = "constant"
@@ -149,14 +151,15 @@ class Timed:
 
 
 class Bench:
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, tokens: int = TOKENS):
         self._folder = folder
+        self._tokens = tokens
         self._data = write_corpus(folder / "corpus", "demo", 20_000)
 
     def timed(self, way: Way, per_host: int, rate: str | None) -> Timed:
         """One training by that way."""
         config = self._folder / f"{per_host}.toml"
-        config.write_text(MODEL.format(microbatch=1024 // 2 // per_host))
+        config.write_text(MODEL.format(tokens=self._tokens, microbatch=self._tokens // 2 // per_host))
         run = RunFolder(self._folder / "runs" / str(time.time_ns()))
         where = Setting(per_host, 2, None if way.is_free else rate)
         words = train_words(config, self._data, run.path, [*way.settings, f"train.steps={way.steps}"])
@@ -345,7 +348,7 @@ def main() -> int:
         elif arguments.what == "speed":
             speed(Bench(arguments.folder), arguments.repeat, arguments.out)
         else:
-            far(Bench(arguments.folder), arguments.out)
+            far(Bench(arguments.folder, FAR_TOKENS), arguments.out)
     return 0
 
 
