@@ -10,7 +10,7 @@ from dragoman.sync import topology
 from dragoman.sync import world as worlds
 from dragoman.sync.topology import Topology
 from testbed import Cluster
-from tests.sync.start import ranks_on
+from tests import ranks
 
 
 def test_the_leader_of_a_host_is_its_first_rank() -> None:
@@ -28,7 +28,7 @@ def test_a_world_of_one_is_one_host_that_needs_no_cable(world_of_one: None) -> N
 def test_every_rank_finds_the_same_hosts_and_the_cable_between_them() -> None:
     """Also where a host's own name is a loopback address, as on Debian."""
     with Cluster(hosts=2, loopback_name=True) as cluster:
-        ended = ranks_on(cluster, "tests.sync.find_topology", [], [2, 1])
+        ended = ranks.on_hosts(cluster, "tests.sync.find_topology", [], [2, 1])
     found = [Topology(**rank.answers()[0]) for rank in ended]
     assert found == [Topology(["h0", "h1"], [0, 0, 1], ["eth0", "eth0"])] * 3
     assert found[0].leaders == [0, 2]

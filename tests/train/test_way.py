@@ -11,7 +11,7 @@ from dragoman.explain.network import explain
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from testbed import Cluster
-from tests.sync.start import ranks_on
+from tests import ranks
 from tests.train import runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
@@ -45,8 +45,8 @@ def test_what_auto_measured_is_kept_and_not_measured_again_when_a_run_goes_on(
     for steps, rate in ((8, "20mbit"), (16, None)):
         with Cluster(hosts=2, rate=rate) as cluster:
             words = runs.arguments(task, run, f"train.steps={steps}", "sync.mode=auto", *LITTLE_COMPUTING)
-            for rank in ranks_on(cluster, "dragoman", words, [1, 1]):
-                assert rank.returncode == 0, rank.errors
+            for rank in ranks.on_hosts(cluster, "dragoman", words, [1, 1]):
+                assert rank.returncode == 0, rank.stderr
         state = json.loads((RunFolder(run).checkpoint(steps) / "state.json").read_text())
         chosen.append(state["choice"])
     # Which one it is depends on how busy this machine is; on the fast link it could be another one.
