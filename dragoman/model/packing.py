@@ -55,12 +55,12 @@ class Packing:
         return cls(
             sentences,
             longest,
-            starts_B=_on(device, starts),
-            sentences_N=_on(device, sentences_N),
-            positions_N=_on(device, positions_N),
-            rows_BL=_on(device, rows_BL),
-            empty_slots=_on(device, np.flatnonzero(is_empty)),
-            mask_B11L=_on(device, mask) if is_empty.any() else None,
+            starts_B=on_device(starts, device),
+            sentences_N=on_device(sentences_N, device),
+            positions_N=on_device(positions_N, device),
+            rows_BL=on_device(rows_BL, device),
+            empty_slots=on_device(np.flatnonzero(is_empty), device),
+            mask_B11L=on_device(mask, device) if is_empty.any() else None,
         )
 
     def split_heads(self, x_ND: Tensor, projections: int, heads: int) -> tuple[Tensor, ...]:
@@ -95,8 +95,12 @@ class Packing:
         return Route(to_grid.flatten(), to_rows.flatten(), empty.flatten())
 
 
-def _on(device: torch.device | str, array: np.ndarray) -> Tensor:
-    return torch.from_numpy(array).to(device, non_blocking=True)
+def on_device(array: np.ndarray, device: torch.device | str) -> Tensor:
+    """A copy to a GPU from ordinary memory would first wait for all that the stream has to do."""
+    tensor = torch.from_numpy(array)
+    if torch.device(device).type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor
 
 
 class _Gather(torch.autograd.Function):

@@ -15,6 +15,7 @@ from dragoman.data.batches import Batches, Microbatch, Step
 from dragoman.errors import DragomanError
 from dragoman.measure.phases import Phases
 from dragoman.measure.records import PHASES
+from dragoman.model.packing import on_device
 from dragoman.sync.exchange import Exchange
 from dragoman.sync.world import World
 from dragoman.train import optimizer, stopping
@@ -166,9 +167,7 @@ class Stepper:
 
 def tensors(microbatch: Microbatch, device: torch.device) -> tuple[Tensor, np.ndarray, Tensor, np.ndarray]:
     """A microbatch as the model takes it: tokens on the device, lengths on the host."""
-    source, target = (torch.from_numpy(side) for side in (microbatch.source, microbatch.target))
-    if device.type == "cuda":
-        source, target = (side.pin_memory().to(device, non_blocking=True) for side in (source, target))
+    source, target = (on_device(side, device) for side in (microbatch.source, microbatch.target))
     return source, microbatch.source_lengths, target, microbatch.target_lengths
 
 

@@ -1,0 +1,110 @@
+"""How fast this core multiplies matrices of the shapes that a model's step has, and does nothing else.
+
+    python benchmarks/sgemm.py configs/transformer-base.toml --vocabulary 32768
+
+Every product with a weight, forward and both of backward, for a microbatch with as many source as target
+rows; the output projection in the chunks of the loss. Prints FLOP/s: all FLOPs over all seconds. Set the
+environment as a rank has it: pages and threads decide a good part of the rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from dragoman import config
+from dragoman.config import Model, Training
+from dragoman.model.loss import CPU_CHUNK_ROWS
+
+_TRIES = 3
+
+
+class Product(NamedTuple):
+    """A weight of `outer` x `inner`, met `times` times by each row."""
+
+    inner: int
+    outer: int
+    times: int
+
+
+def products(model: Model) -> list[Product]:
+    width, encoder, decoder = model.width, model.encoder_layers, model.decoder_layers
+    return [
+        Product(width, 3 * width, encoder + decoder),  # queries, keys and values
+        Product(width, 2 * width, decoder),  # keys and values of the source
+        Product(width, width, encoder + 3 * decoder),  # outputs, and queries to the source
+        Product(width, model.feedforward, encoder + decoder),
+        Product(model.feedforward, width, encoder + decoder),
+    ]
+
+
+def _layer_seconds(product: Product, rows: int) -> float:
+    x, gradient = torch.rand(rows, product.inner), torch.rand(rows, product.outer)
+    weight = torch.rand(product.outer, product.inner)
+    into = torch.empty(rows, product.outer), torch.empty(rows, product.inner), torch.empty_like(weight)
+
+    def multiply() -> None:
+        torch.mm(x, weight.t(), out=into[0])
+        torch.mm(gradient, weight, out=into[1])
+        torch.mm(gradient.t(), x, out=into[2])
+
+    return _cpu_seconds(multiply)
+
+
+def _projection_seconds(width: int, vocabulary: int, rows: int) -> float:
+    hidden, weight = torch.rand(rows, width), torch.rand(vocabulary, width)
+    logits, into = torch.empty(vocabulary, rows), (torch.empty(rows, width), torch.zeros(vocabulary, width))
+
+    def multiply() -> None:
+        torch.mm(weight, hidden.t(), out=logits)
+        torch.mm(logits.t(), weight, out=into[0])
+        into[1].addmm_(logits, hidden)
+
+    return _cpu_seconds(multiply)
+
+
+def _cpu_seconds(work: Callable[[], None]) -> float:
+    def tries() -> Iterator[float]:
+        for _ in range(_TRIES):
+            began = time.process_time()
+            work()
+            yield time.process_time() - began
+
+    work()
+    return median(tries())
+
+
+def rate(model: Model, vocabulary: int, rows: int) -> float:
+    """FLOP/s on one thread."""
+    torch.set_num_threads(1)
+    chunk = min(CPU_CHUNK_ROWS, rows)
+    seconds = _projection_seconds(model.width, vocabulary, chunk) * rows / chunk
+    weights = model.width * vocabulary
+    for product in products(model):
+        seconds += product.times * _layer_seconds(product, rows)
+        weights += product.times * product.inner * product.outer
+    return 3 * 2 * weights * rows / seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--vocabulary", type=int, required=True)
+    parser.add_argument("--rows", type=int, default=1024, help="of a microbatch, on either side")
+    arguments = parser.parse_args()
+    print(rate(config.load(Training, arguments.config).model, arguments.vocabulary, arguments.rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""Target tokens per CPU-second of `dragoman train` on one core; given the peers, of fairseq and eole as well.
+
+    python benchmarks/speed.py [--only tiny base workers] [--repeat 3] [--out speed.jsonl]
+    python benchmarks/speed.py --fairseq .../bin/python --eole .../bin/python --folder WORK
+
+The text is Multi30k en-de of the folder named by DRAGOMAN_DATA, cut into the same pieces for all; a step
+holds about 4,096 target tokens. `tiny` is configs/transformer-tiny.toml with 8,000 pieces, `base` is
+configs/transformer-base.toml with the 32,768 of the public WMT16 runs. All sides have the dropouts of these
+configs, also inside the feed-forward blocks. Tokens are those that the loss counts: EOS, no padding.
+CPU-seconds are those of the training process, all its threads. Each repetition runs every side once; ratios
+are taken within it. `as shipped`: our launcher sets the allocator's tunables for its ranks, the peers have
+none; `same allocator`: the peers get ours. `workers`: tokens per second of two workers on two cores over one
+on one.
+
+Also measured: peak resident memory of the process; the time from the command to the end of the first step,
+less a median step; and FLOPs of non-pad work per CPU-second over what bare matrix products of the same shapes
+reach in the same environment (sgemm.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.peers import sides
+from benchmarks.watched import Watched, watch
+from dragoman import config
+from dragoman.config import Training
+from dragoman.data.batches import Batches, Position, StepSize
+from dragoman.data.store import DataSet
+from dragoman.launch.environment import MALLOC
+from dragoman.measure import database
+from dragoman.plan import flops
+from dragoman.rundir import RunFolder
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+OURS = "dragoman"
+SAME_ALLOCATOR = " with our allocator settings"
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Case:
+    config: str
+    prepare: tuple[str, ...]  # beside the files
+    steps: int
+    dropped_steps: int  # of these, at the start
+    settings: tuple[str, ...] = ()
+
+
+def _shared() -> Path:
+    return Path(os.environ.get("DRAGOMAN_DATA", "/nowhere"))
+
+
+SIZE = ("data.unit=tokens", "data.step=4096", "data.microbatch=1024")
+CASES = {
+    "tiny": Case("transformer-tiny.toml", ("--set", "vocabulary.size=8000"), 40, 10, SIZE),
+    "base": Case(
+        "transformer-base.toml", ("--vocab", str(_shared() / "wmt16-vocab" / "m_common.model")), 6, 2, SIZE
+    ),
+}
+SCALED = "base"  # the case that two workers train
+
+
+@dataclass
+class Bench:
+    folder: Path
+    fairseq: Path | None = None
+    eole: Path | None = None
+    runs: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.cores = sorted(os.sched_getaffinity(0))
+
+    def settings(self, case: Case) -> Training:
+        return config.load(Training, CONFIGS / case.config, case.settings)
+
+    def data(self, name: str) -> Path:
+        """Prepared once per folder, for all sides."""
+        data, pieces = self.folder / name / "data", self._pieces(name)
+        if not data.exists():
+            text = _shared() / "multi30k"
+            words = [f"{language}={text / f'train.{language}.gz'}" for language in ("en", "de")]
+            for language in ("en", "de"):
+                words += ["--dev", f"{language}={text / f'val.{language}.gz'}"]
+            _call([*_dragoman("prepare"), *words, *CASES[name].prepare, "-o", str(data)], os.environ)
+        if (self.fairseq or self.eole) and not pieces.exists():
+            sides.write_pieces(data, pieces)
+        if self.fairseq and not (pieces / "fairseq").exists():
+            _call(sides.fairseq_preprocess(self.fairseq, pieces), sides.environment(None))
+        return data
+
+    def ours(self, name: str, workers: int = 1) -> dict[str, Any]:
+        case, run = CASES[name], RunFolder(self._new(f"{name}-{OURS}"))
+        given = [*case.settings, f"train.stop_at={case.steps}", f"measure.every={case.steps}"]
+        words = [str(CONFIGS / case.config), "--data", str(self.data(name)), "--run", str(run.path)]
+        words += ["--workers", str(workers), *(word for pair in given for word in ("--set", pair))]
+        environment = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
+        watched = watch(
+            [*_dragoman("train"), *words],
+            lambda process: "RANK" in process.environ(),
+            workers,
+            environment,
+            self.cores[:workers],
+            run.path.with_suffix(".txt"),
+        )
+        steps = database.read(run.records).steps
+        found = summary(steps["ended"], steps["target_tokens"], watched, case.dropped_steps)
+        shutil.rmtree(run.path)
+        return found | {"flops_per_cpu_second": self._flops(name) / found["cpu_seconds"]}
+
+    def peer(self, name: str, peer: str, tunables: str | None) -> dict[str, Any]:
+        case, out = CASES[name], self._new(f"{name}-{peer}").with_suffix(".jsonl")
+        python = getattr(self, peer)
+        command = getattr(sides, peer)(python, self.settings(case), self._pieces(name), out, case.steps)
+        environment = sides.environment(tunables)
+        watched = watch(command, _is_python, 1, environment, self.cores[:1], out.with_suffix(".txt"))
+        steps = [json.loads(line) for line in out.read_text().splitlines()]
+        ended, tokens, slots = (
+            np.array([step[key] for step in steps]) for key in ("ended", "target_tokens", "target_slots")
+        )
+        found = summary(ended, tokens, watched, case.dropped_steps)
+        return found | {"padding_share": float(1 - tokens.sum() / slots.sum())}
+
+    def bare_rate(self, name: str) -> float:
+        """FLOP/s of matrix products alone, where and as our rank computes."""
+        case, data = CASES[name], DataSet(self.data(name))
+        script = Path(__file__).with_name("sgemm.py")
+        words = [str(CONFIGS / case.config), "--vocabulary", str(len(data.tokenizer))]
+        words += ["--rows", str(self.settings(case).data.microbatch)]
+        command = ["taskset", "-c", str(self.cores[0]), sys.executable, str(script), *words]
+        return float(_call(command, {**os.environ, "GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": "1"}))
+
+    def _flops(self, name: str) -> float:
+        """Of the steps that are counted, without padding."""
+        settings, data = self.settings(CASES[name]), DataSet(self.data(name))
+        size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
+        steps = Batches(data, size, settings.train.seed).after(Position())
+        total = 0.0
+        for step in islice(steps, CASES[name].dropped_steps, CASES[name].steps):
+            source_tokens = sum(step.tokens) - step.target_tokens
+            counts = source_tokens, step.target_tokens, step.pairs
+            total += flops.step(settings.model, len(data.tokenizer), *counts)
+        return total
+
+    def _pieces(self, name: str) -> Path:
+        return self.folder / name / "pieces"
+
+    def _new(self, what: str) -> Path:
+        self.runs += 1
+        return self.folder / f"{what}-{self.runs}"
+
+
+def summary(ended: np.ndarray, tokens: np.ndarray, watched: Watched, dropped: int) -> dict[str, Any]:
+    begin, end = float(ended[dropped - 1]), float(ended[-1])
+    cpu_seconds, counted = watched.cpu_between(begin, end), int(tokens[dropped:].sum())
+    return {
+        "tokens_per_cpu_second": counted / cpu_seconds,
+        "tokens_per_second": counted / (end - begin),
+        "tokens_per_step": counted / len(tokens[dropped:]),
+        "cpu_seconds": cpu_seconds,
+        "peak_gib": watched.peak_until(end) / GIB,
+        "startup_seconds": float(ended[0] - watched.started - np.median(np.diff(ended))),
+    }
+
+
+def _is_python(process: psutil.Process) -> bool:
+    """Rather than the taskset that becomes it."""
+    return "python" in process.name()
+
+
+def _dragoman(command: str) -> list[str]:
+    return [sys.executable, "-m", "dragoman", command]
+
+
+def _call(command: Sequence[str], environment: Any) -> str:
+    done = subprocess.run(command, env=dict(environment), capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def measurements(bench: Bench, only: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Every side once."""
+    for name in only:
+        if name == "workers":
+            for workers in (1, 2):
+                yield {"case": name, "side": f"{workers} workers", **bench.ours(SCALED, workers)}
+            continue
+        bench.data(name)
+        yield {"case": name, "side": "bare products", "flops_per_cpu_second": bench.bare_rate(name)}
+        yield {"case": name, "side": OURS, **bench.ours(name)}
+        for tunables, suffix in ((None, ""), (MALLOC, SAME_ALLOCATOR)):
+            for peer in ("fairseq", "eole"):
+                if getattr(bench, peer):
+                    yield {"case": name, "side": peer + suffix, **bench.peer(name, peer, tunables)}
+
+
+def ratios(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Of one case in one repetition."""
+    of = {row["side"]: row for row in rows}
+    if "2 workers" in of:
+        return {"two workers over one": _over(of["2 workers"], [of["1 workers"]], "tokens_per_second")}
+    rate, speed = "flops_per_cpu_second", "tokens_per_cpu_second"
+    found = {"share of bare products": of[OURS][rate] / of["bare products"][rate]}
+    for what, suffix in (("as shipped", ""), ("same allocator", SAME_ALLOCATOR)):
+        if peers := [of[peer + suffix] for peer in ("fairseq", "eole") if peer + suffix in of]:
+            found[f"over the fastest peer, {what}"] = _over(of[OURS], peers, speed)
+    return found
+
+
+def _over(ours: dict[str, Any], others: Sequence[dict[str, Any]], key: str) -> float:
+    return float(ours[key] / max(other[key] for other in others))
+
+
+def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Medians over repetitions, with the least and the most where there are several."""
+    yield "| case | side | target tokens per CPU-second | GFLOP/s | peak GiB | start-up s |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for case, side in dict.fromkeys((row["case"], row["side"]) for row in rows):
+        same = [row for row in rows if (row["case"], row["side"]) == (case, side)]
+        keys = (
+            ("tokens_per_cpu_second", 1, 0),
+            ("flops_per_cpu_second", 1e9, 1),
+            ("peak_gib", 1, 2),
+            ("startup_seconds", 1, 1),
+        )
+        cells = [
+            spread([row[key] / unit for row in same if key in row], digits) for key, unit, digits in keys
+        ]
+        yield f"| {case} | {side} | {' | '.join(cells)} |"
+    found: dict[str, list[float]] = {}
+    for case, repetition in dict.fromkeys((row["case"], row["repetition"]) for row in rows):
+        same = [row for row in rows if (row["case"], row["repetition"]) == (case, repetition)]
+        for name, value in ratios(same).items():
+            found.setdefault(f"{case}: {name}", []).append(value)
+    yield from ("", *(f"{name}: {spread(values, 2)}" for name, values in found.items()))
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    if not values:
+        return ""
+    low, middle, high = (f"{value:,.{digits}f}" for value in (min(values), median(values), max(values)))
+    return f"{middle} ({low} to {high})" if len(values) > 1 else middle
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    choices = (*CASES, "workers")
+    parser.add_argument("--only", nargs="+", choices=choices, default=list(choices))
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("speed.jsonl"), help="results, a line each")
+    parser.add_argument("--folder", type=Path, help="for prepared data, kept; else a temporary one")
+    for peer in ("fairseq", "eole"):
+        parser.add_argument(f"--{peer}", type=Path, metavar="PYTHON", help=f"of an environment with {peer}")
+    arguments = parser.parse_args()
+    if not _shared().is_dir():
+        parser.error("DRAGOMAN_DATA must name a folder with multi30k and wmt16-vocab")
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="dragoman-speed-"))
+    bench = Bench(folder, arguments.fairseq, arguments.eole)
+    rows = []
+    with open(arguments.out, "a") as file:
+        for repetition in range(arguments.repeat):
+            for found in measurements(bench, arguments.only):
+                rows.append({"repetition": repetition, **found, "load": os.getloadavg()[0]})
+                print(json.dumps(rows[-1]), file=file, flush=True)
+                print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    print("\n".join(table(rows)))
+    if not arguments.folder:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
