@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.explain import exchange_quality
 from dragoman.explain.curves import LEAST_POINTS, extrapolate
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.history import History, divergence, history, rise
@@ -104,7 +105,7 @@ def _judge(
     return Finding(
         id="convergence",
         verdict=verdict,
-        answer=answer + _schedule_note(records, verdict),
+        answer=answer + _schedule_note(records, verdict) + exchange_quality.note(records, past),
         numbers=numbers,
         evidence=_evidence(past, gains),
         confidence="unknown" if verdict == "unknown" else "estimated",

@@ -92,16 +92,8 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
     elif facts.ordered_link_bits_per_second:
         evidence.append("link_bits_per_second: as ordered, which is not what a link carries")
     if facts.exchange_why:
-        evidence.append(f"{way(facts)}: {facts.exchange_why}")
+        evidence.append(f"{facts.way}: {facts.exchange_why}")
     return evidence
-
-
-def way(facts: RunFacts) -> str:
-    """How gradients were exchanged."""
-    shape = "hierarchical" if facts.exchange == "hierarchical" else "flat"
-    if facts.mode == "diloco":
-        return f"DiLoCo, {shape} all-reduce in {facts.wire} every {facts.exchange_every} steps"
-    return f"{shape} all-reduce in {facts.wire}"
 
 
 def _arithmetic(facts: RunFacts) -> str:
@@ -126,7 +118,7 @@ def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str
         text += f"; ranks spent {words.share(parts.link / parts.seconds)} of each step in the exchange"
     if moved := expected_bytes(records) or sent_per_step(records):
         text += f", moving {words.size(moved)} out of each host"
-        text += f" by {way(records.facts)}" if records.facts.source == "dragoman" else ""
+        text += f" by {records.facts.way}" if records.facts.source == "dragoman" else ""
         text += f" over a link measured at {words.rate(rate)}" if rate else ""
     return f"{text}.{_straggler_note(records, parts)}"
 

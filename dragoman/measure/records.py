@@ -40,7 +40,7 @@ class RunFacts(BaseModel):
     exchange: str = "allreduce"  # the shape: one ring of ranks, or "hierarchical"
     wire: str = "fp32"  # of gradients between hosts
     bucket_bytes: int | None = None
-    exchange_every: int = 1  # steps
+    exchange_every: int = 1  # steps; DiLoCo: of a round when rounds have grown to their length
     exchange_why: str = ""  # what chose this way
     gradient_interfaces: list[str] = []  # per host, the interface its gradients leave by
     flops_per_step: float | None = None  # of the model, forward and backward, all ranks together
@@ -57,6 +57,14 @@ class RunFacts(BaseModel):
     seconds_include_evaluations: bool = False
     steps_per_row: int = 1  # of the table of steps, where a very long run was thinned
     origins: dict[str, str] = {}  # fact -> measured (in a file), given, assumed or estimated
+
+    @property
+    def way(self) -> str:
+        """How gradients were exchanged, in words."""
+        shape = "hierarchical" if self.exchange == "hierarchical" else "flat"
+        if self.mode == "diloco":
+            return f"DiLoCo, {shape} all-reduce in {self.wire} every {self.exchange_every} steps"
+        return f"{shape} all-reduce in {self.wire}"
 
 
 class Attempt(Row):
@@ -85,7 +93,7 @@ class Event(Row):
     time: float  # when it began
     attempt: int
     step: int
-    kind: str  # startup, evaluation, checkpoint, fault, stop
+    kind: str  # startup, exchange (its way is the detail), evaluation, checkpoint, fault, stop
     seconds: float = 0.0  # for which training stood still
     detail: str = ""
 
@@ -95,7 +103,9 @@ class Probe(Row):
 
     kind "exchange": numbers step_seconds and step_seconds_without_exchange (both without data waiting and
     optimizer; the slowest rank's), per step probed. kind "link": bits_per_second, round_trip_seconds of the
-    slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once.
+    slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once. kind
+    "all_reduce": bytes of a plain one over all ranks, and its seconds. kind "auto": compute_seconds and the
+    step_seconds expected of the way that was picked.
     """
 
     time: float  # when it began

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 BUCKET_BYTES = 25 * 2**20  # DDP's default
 BUCKET_SIZES = (2**20, 5 * 2**20, BUCKET_BYTES)  # that a run picks from
 LOCAL_STEPS = 16  # of DiLoCo, where nobody says: few enough to learn as synchronous training does
+ROUND_SHARE = 8  # a round of DiLoCo takes at most one of so many steps made until it ends
 WIRE_BYTES = {"fp32": 4, "bf16": 2}  # of a gradient
 # Every bucket pays the way round the ring once, and about a millisecond in the ranks themselves: the smallest
 # bucket is taken of which that is at most a thirtieth.
@@ -80,6 +81,18 @@ def exposed_after(filled: Sequence[int], window_seconds: float, seconds_of: Call
         ready += nbytes
         ended = max(ended, window_seconds * ready / total) + seconds_of(nbytes)
     return ended - window_seconds
+
+
+def ends_round(step: int, longest: int) -> bool:
+    """Do replicas meet after this step (DiLoCo)? The first step is 1.
+
+    A round has `longest` steps; at the beginning of a run one, then two, four and so on, as replicas that
+    learn fast part fast. Where a round of the full length would end, one ends in any case.
+    """
+    length = longest
+    while length > 1 and ROUND_SHARE * length > step:
+        length //= 2
+    return step % length == 0 or step % longest == 0
 
 
 def tail_share(

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.explain import words
-from dragoman.explain.network import way
 from dragoman.measure.records import FIRST_DATE, Records
 from dragoman.report import units
 from dragoman.rundir import RunFolder
@@ -34,7 +33,7 @@ def fact_rows(records: Records) -> list[tuple[str, str]]:
         ("hosts", words.hosts(facts.hosts)),
         ("device", facts.device),
         ("parameters", units.shown("parameters", facts.parameters)),
-        ("exchange", way(facts) if facts.source == "dragoman" else facts.exchange),
+        ("exchange", facts.way if facts.source == "dragoman" else facts.exchange),
         ("chosen because", facts.exchange_why),
         ("gradients per rank", units.shown("gradient_bytes", facts.gradient_bytes)),
         ("gradients leave by", words.listed(sorted(set(facts.gradient_interfaces)))),

@@ -8,6 +8,7 @@ from dragoman.config import Training
 from dragoman.data.batches import Batches
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
+from dragoman.measure.records import RunFacts
 from dragoman.plan.flops import BACKWARD_SHARE
 from dragoman.sync import auto, choice
 from dragoman.sync.choice import Choice, Link
@@ -52,7 +53,9 @@ def build(
     exchange.restore_outer(state.outer)
     state.outer, state.replicas = dict(exchange.outer), list(exchange.replicas)
     parameters = sum(parameter.numel() for parameter in state.model.parameters())
-    recorder.facts(**exchange.facts(parameters), exchange_why=state.choice.why)
+    facts = exchange.facts(parameters)
+    recorder.facts(**facts, exchange_why=state.choice.why)
+    recorder.event("exchange", state.step, time.time(), 0.0, RunFacts.model_validate(facts).way)
     return exchange
 
 

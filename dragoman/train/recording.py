@@ -66,6 +66,8 @@ def probe(made: Recorder, state: State, world: World, topology: Topology, start:
         start.peak_seconds,
         flops_per_second=start.peak_flops_per_second,
     )
+    if alone := start.all_reduce:
+        made.probe("all_reduce", state.step, alone.began, alone.seconds, bytes=alone.bytes)
     if len(topology.hosts) == 1:
         return None
     began = time.time()
