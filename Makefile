@@ -36,6 +36,7 @@ bench: env
 	$(BIN)/python benchmarks/prepare.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/truth.py --repeat 3
+	$(BIN)/python benchmarks/plan.py --only here --repeat 3
 
 clean:
 	rm -rf $(VENV) build *.egg-info

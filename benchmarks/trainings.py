@@ -38,8 +38,8 @@ WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", 
 class Setting:
     """Where a training runs, and what is in its way."""
 
-    workers: int = 1  # on this machine, if `hosts` is 0
-    hosts: int = 0  # of the test bed, with one worker and one core each
+    workers: int = 1  # on each host; on this machine, if `hosts` is 0
+    hosts: int = 0  # of the test bed, with one core each
     rate: str | None = None  # of their links
     slow_host: float | None = None  # the last host gets this share of a core
     busy_neighbour: bool = False  # another program computes on the last host's core
@@ -137,12 +137,15 @@ def train(
 ) -> Outcome:
     """Trains to the end and explains. `settings` are key=value, as for --set."""
     run = RunFolder(folder)
-    words = ["--", str(HERE / program), *where.hindrances]
-    words += ["train", str(config), "--data", str(data), "--run", str(folder)]
-    words += [word for setting in settings for word in ("--set", setting)]
     folder.mkdir(parents=True)
+    words = ["--", str(HERE / program), *where.hindrances, *train_words(config, data, folder, settings)]
     (_on_hosts if where.hosts else _here)(words, run, where)
     return outcome_of(database.read(run.records), where)
+
+
+def train_words(config: Path, data: Path, folder: Path, settings: Sequence[str]) -> list[str]:
+    words = ["train", str(config), "--data", str(data), "--run", str(folder)]
+    return words + [word for setting in settings for word in ("--set", setting)]
 
 
 def outcome_of(records: Records, where: Setting) -> Outcome:
@@ -180,7 +183,7 @@ def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
             start_new_session=True,
         )
         try:
-            _wait([process], run)
+            wait([process], run)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -188,30 +191,42 @@ def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
 
 
 def _on_hosts(words: Sequence[str], run: RunFolder, where: Setting) -> None:
-    """One worker on every host, each on a core of its own: hosts must not take computing from each other."""
-    cores = sorted(os.sched_getaffinity(0))
-    meeting = ["--nnodes", str(where.hosts), "--nproc-per-node=1", "--master-addr=h0", "--master-port=29500"]
-    with Cluster(where.hosts, where.rate) as cluster, ExitStack() as files:
-        processes = []
-        pin = [["taskset", "-c", str(cores[host % len(cores)])] for host in range(where.hosts)]
-        for host in range(where.hosts):
-            command = [*pin[host], *PYTHON, "torch.distributed.run", *meeting, f"--node-rank={host}", *words]
-            output = files.enter_context(_output(run.path, host))
-            environment = {"OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": MALLOC}
-            processes.append(
-                cluster.popen(host, command, env=environment, stdout=output, stderr=subprocess.STDOUT)
-            )
-        _wait_for_step(0, run, processes)  # being slow from the start would only take longer
-        with _hindered(cluster, where, pin[-1]):
-            _wait_for_step(where.relief_step or NEVER, run, processes)
+    with Cluster(where.hosts, where.rate) as cluster, started(cluster, words, run, where) as processes:
+        wait_for_step(0, run, processes)  # being slow from the start would only take longer
+        with _hindered(cluster, where):
+            wait_for_step(where.relief_step or NEVER, run, processes)
         for turn in range(where.turns):
-            with nullcontext() if turn % 2 == 0 else _hindered(cluster, where, pin[-1]):
-                _wait_for_step(where.relief_step + (turn + 1) * TURN_STEPS, run, processes)
-        _wait(processes, run)
+            with nullcontext() if turn % 2 == 0 else _hindered(cluster, where):
+                wait_for_step(where.relief_step + (turn + 1) * TURN_STEPS, run, processes)
+        wait(processes, run)
 
 
 @contextmanager
-def _hindered(cluster: Cluster, where: Setting, pin: Sequence[str]) -> Iterator[None]:
+def started(
+    cluster: Cluster, words: Sequence[str], run: RunFolder, where: Setting
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """torchrun on every host, each on a core of its own: hosts must not take computing from each other."""
+    meeting = ["--nnodes", str(where.hosts), f"--nproc-per-node={where.workers}"]
+    meeting += ["--master-addr=h0", "--master-port=29500"]
+    environment = {"OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": MALLOC}
+    with ExitStack() as files:
+        processes = []
+        for host in range(where.hosts):
+            command = [*_pin(host), *PYTHON, "torch.distributed.run", *meeting, f"--node-rank={host}", *words]
+            output = files.enter_context(_output(run.path, host))
+            processes.append(
+                cluster.popen(host, command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+            )
+        yield processes
+
+
+def _pin(host: int) -> list[str]:
+    cores = sorted(os.sched_getaffinity(0))
+    return ["taskset", "-c", str(cores[host % len(cores)])]
+
+
+@contextmanager
+def _hindered(cluster: Cluster, where: Setting) -> Iterator[None]:
     last = where.hosts - 1
     with ExitStack() as causes:
         if where.rate:
@@ -221,7 +236,7 @@ def _hindered(cluster: Cluster, where: Setting, pin: Sequence[str]) -> Iterator[
             cluster.slow(last, where.slow_host)
             causes.callback(cluster.slow, last, None)
         if where.busy_neighbour:
-            neighbour = cluster.popen(last, [*pin, sys.executable, "-c", "while True: pass"])
+            neighbour = cluster.popen(last, [*_pin(last), sys.executable, "-c", "while True: pass"])
             causes.callback(neighbour.kill)
         if where.traffic:
             causes.enter_context(cluster.traffic(0, 1, where.traffic))
@@ -235,16 +250,16 @@ def _output(folder: Path, host: int) -> Iterator[int]:
         yield file.fileno()
 
 
-def _wait_for_step(step: int, run: RunFolder, processes: Sequence[subprocess.Popen[str]]) -> None:
+def wait_for_step(step: int, run: RunFolder, processes: Sequence[subprocess.Popen[str]]) -> None:
     """Until that step stands in the records (0: until there are records), or the training ends."""
     ends = time.monotonic() + MOST_SECONDS
     while all(process.poll() is None for process in processes) and time.monotonic() < ends:
-        if _last_step(run) >= step:
+        if last_step(run) >= step:
             return
         time.sleep(0.1)
 
 
-def _last_step(run: RunFolder) -> int:
+def last_step(run: RunFolder) -> int:
     """-1 while the records are being created."""
     try:
         steps = database.read(run.records).steps["step"]
@@ -253,9 +268,11 @@ def _last_step(run: RunFolder) -> int:
     return int(steps.max()) if len(steps) else 0
 
 
-def _wait(processes: Sequence[subprocess.Popen[str]], run: RunFolder) -> None:
+def wait(
+    processes: Sequence[subprocess.Popen[str]], run: RunFolder, most_seconds: float = MOST_SECONDS
+) -> None:
     """Until all have ended well; a run that diverged ends with 1, which is what it should do."""
-    ends = time.monotonic() + MOST_SECONDS
+    ends = time.monotonic() + most_seconds
     for process in processes:
         process.wait(timeout=max(1.0, ends - time.monotonic()))
     if any(process.returncode for process in processes) and not _diverged(run):

@@ -187,16 +187,17 @@ def report(
     """
     from dragoman.explain.run import explain
     from dragoman.measure import database
-    from dragoman.report import text, write
+    from dragoman.report import planned, text, write
     from dragoman.rundir import RunFolder
 
     records = database.read(RunFolder(run).records)
     findings = explain(records, price_per_hour)
     write.write(records, findings, run)
+    comparison = planned.compare(run, records, findings)
     if as_json:
-        print(write.json_text(records, findings), end="")
+        print(write.json_text(records, findings, comparison), end="")
     else:
-        text.show(records, findings)
+        text.show(records, findings, comparison=comparison)
         print(f"Page: {run / write.PAGE_FILE}")
 
 
@@ -220,6 +221,59 @@ def compare(
         print(comparison.model_dump_json(indent=2))
     else:
         compare_text.show(comparison)
+
+
+@app.command()
+def diagnose(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILES", help="Logs, recordings, checkpoint folders.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="A row per run, as people write them down.")] = None,
+    facts: Annotated[Path | None, typer.Option(help="The facts below as a TOML file.")] = None,
+    ranks: Annotated[int | None, typer.Option(help="Processes in all, one per GPU.")] = None,
+    machines: Annotated[int | None, typer.Option(help="Machines they ran on.")] = None,
+    link: Annotated[str | None, typer.Option(help="Between the machines, as ordered: 1gbit.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="The GPU's type: V100.")] = None,
+    nic_kb_per_s: Annotated[float | None, typer.Option(help="What nmon showed: 200210.")] = None,
+    nic: Annotated[str | None, typer.Option(help='A reading in any unit: "200 Mbps".')] = None,
+    gpu_power: Annotated[str | None, typer.Option(help="Watts of the limit: 42/250.")] = None,
+    gpu_util: Annotated[float | None, typer.Option(help="Percent, as nvidia-smi shows it.")] = None,
+    params: Annotated[int | None, typer.Option(help="Parameters of the model.")] = None,
+    gradient_bytes: Annotated[int | None, typer.Option(help="If not 4 per parameter.")] = None,
+    precision: Annotated[str | None, typer.Option(help="fp32 or mixed.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Pairs per rank and step.")] = None,
+    step_seconds: Annotated[float | None, typer.Option(help="Where no log is left.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Where no log is left.")] = None,
+    hours: Annotated[float | None, typer.Option(help="Where no log is left.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Also write the report as a page.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer the eleven questions about a run that was not ours, from what it left.
+
+    Reads OpenSeq2Seq's nohup.out, fairseq logs, Hugging Face trainer_state.json, TensorBoard events,
+    TensorFlow checkpoints, nmon recordings and nvidia-smi output, gzip or not, whole or in part. Facts that
+    no file holds are given by options; every answer says which are which.
+
+    Example: dragoman diagnose nohup.out v100a.nmon --link 1gbit --gpu-power 42/250
+    """
+    from dragoman.errors import UsageError
+    from dragoman.foreign import answers, show
+    from dragoman.foreign.facts import Given, load
+
+    options = Given(
+        ranks=ranks, machines=machines, link=link, gpu=gpu, nic_kb_per_s=nic_kb_per_s, nic=nic,
+        gpu_power=gpu_power, gpu_util=gpu_util, params=params, gradient_bytes=gradient_bytes,
+        precision=precision, batch=batch, step_seconds=step_seconds, steps=steps, hours=hours,
+    )  # fmt: skip
+    given = load(facts, options)
+    if csv:
+        show.rows(csv, given, as_json)
+        return
+    if not files and given.step_seconds is None:
+        raise UsageError("nothing to diagnose", hint="name a log, or give at least --step-seconds")
+    show.diagnosis(answers.diagnose(files or [], given), as_json, html)
 
 
 @app.command()
@@ -428,6 +482,56 @@ def doctor(
         result = examine(Request(parse(hosts) if hosts else [], *places, loaded, with_steps))
     print(result.json_text()) if as_json else result.show()
     _leave(result.exit_code)
+
+
+@app.command()
+def plan(
+    settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
+    hosts: Annotated[int, typer.Option(min=1, help="Machines.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Ranks on each, one per GPU.")] = 1,
+    link: Annotated[str | None, typer.Option(help="Between machines, as ordered: 1gbit.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="The GPU's type: V100.")] = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure steps on this machine, with --workers ranks: 30 s.")
+    ] = False,
+    run: Annotated[
+        Path | None, typer.Option("--from", metavar="RUN", help="Plan by the records of a run.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DATA", help="A data set made by prepare.")] = None,
+    pairs: Annotated[int | None, typer.Option(min=1, help="Training pairs, where there is no DATA.")] = None,
+    epochs: Annotated[
+        float | None, typer.Option(min=0, help="Times through the corpus, in place of train.steps.")
+    ] = None,
+    price_per_hour: Annotated[float | None, typer.Option(min=0, help="Of one machine.")] = None,
+    planned: Annotated[
+        Path | None,
+        typer.Option("--for", metavar="RUN", help="Keep the plan for a run to come: its report compares."),
+    ] = None,
+    changes: Setting = [],
+    as_json: AsJson = False,
+) -> None:
+    """Say what a run will take on machines that are not rented yet: time, money, disk, memory.
+
+    Every number has an interval and says where it comes from; a table shows other numbers of machines, links
+    and ways of exchanging. What computes is named by one of --gpu, --calibrate and --from.
+
+    Example: dragoman plan configs/transformer-base.toml --hosts 2 --workers 2 --gpu V100 --link 1gbit
+    """
+    from dragoman import config
+    from dragoman.config import Training
+    from dragoman.plan import document, request, show
+    from dragoman.rundir import RunFolder
+
+    filled = config.load(Training, settings, changes)
+    asked = request.Request(
+        filled, hosts, workers, link, gpu, run, calibrate, data, pairs, epochs, price_per_hour
+    )
+    if calibrate:
+        progress.reporter().note("measuring steps on this machine for half a minute")
+    made = request.plan(asked)
+    if planned:
+        document.save(made, RunFolder(planned).plan)
+    print(document.text(made), end="") if as_json else show.show(made)
 
 
 launch_commands = typer.Typer(

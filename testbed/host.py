@@ -19,7 +19,7 @@ _CLONE_NEWPID = 0x20000000  # of setns(2)
 _END_SECONDS = 10.0
 
 # $0: host name, $1: content of /etc/hosts. The first line still sees the machine's /proc, so it learns the
-# number by which the owner knows this process. SIGCHLD ignored: orphans that come here leave no zombies.
+# number by which the owner knows this process. Orphans of the host stay as zombies until it ends.
 _FIRST_PROCESS = """
 read -r pid rest < /proc/self/stat
 set -e
@@ -36,7 +36,6 @@ ip link set lo up
 # what Debian has by default, whatever this machine has
 echo cubic > /proc/sys/net/ipv4/tcp_congestion_control || true
 echo "$pid"
-trap '' CHLD
 exec cat > /dev/null
 """
 
@@ -100,9 +99,10 @@ class Host:
         return done.returncode == 0
 
     def processes(self) -> list[int]:
-        """What runs on the host, by the numbers its owner sees; the first process apart."""
+        """What runs on the host, by the numbers its owner sees; the first process and zombies apart."""
         namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
-        return [pid for pid in _all_processes() if pid != self.pid and _namespace(pid) == namespace]
+        mine = [pid for pid in _all_processes() if pid != self.pid and _namespace(pid) == namespace]
+        return [pid for pid in mine if not _is_zombie(pid)]
 
     def end(self) -> None:
         assert self._first.stdin and self._first.stdout and self._first.stderr
@@ -147,3 +147,10 @@ def _namespace(pid: int) -> str | None:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:  # it has ended
         return None
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:  # it has ended
+        return True

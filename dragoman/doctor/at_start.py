@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -28,6 +29,14 @@ from dragoman.sync.world import World
 _CLOCK_READINGS = 5  # the one with the shortest round trip counts
 
 
+class AllReduceProbe(NamedTuple):
+    """A plain one over all ranks."""
+
+    began: float
+    bytes: int
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Start:
     """What was found."""
@@ -36,6 +45,7 @@ class Start:
     peak_flops_per_second: float  # of all ranks together
     peak_began: float  # when it was measured
     peak_seconds: float  # that measuring it took
+    all_reduce: AllReduceProbe | None  # where there are several hosts
 
 
 def check(world: World, topology: Topology, data: Path, run: Path, settings: Training) -> Start:
@@ -47,9 +57,9 @@ def check(world: World, topology: Topology, data: Path, run: Path, settings: Tra
     peaks = probes.peaks(world)
     peak_seconds = time.time() - began
     ranks = gather(world, own)
-    exchanged = probes.all_reduce(world) if len(topology.hosts) > 1 else None
+    exchanged = AllReduceProbe(time.time(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None
     lines = done_by_main(world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged))
-    return Start(lines or [], sum(peaks), began, peak_seconds)
+    return Start(lines or [], sum(peaks), began, peak_seconds, exchanged)
 
 
 def gather(world: World, own: Host, clock: Callable[[], float] = time.time) -> list[Host]:
@@ -87,19 +97,18 @@ def _hosts(ranks: Sequence[Host], peaks: Sequence[float], topology: Topology) ->
         known.peaks.append(peaks[rank])
         if len(topology.hosts) > 1:
             known.interface = topology.interfaces[topology.rank_hosts[rank]]
-            known.is_joined = True
     return list(hosts.values())
 
 
-def _judged(hosts: Sequence[Host], settings: Training, exchanged: tuple[int, float] | None) -> list[str]:
+def _judged(hosts: Sequence[Host], settings: Training, exchanged: AllReduceProbe | None) -> list[str]:
     checks = judge(hosts, needs_of(hosts, settings))
     if errors := failed(checks):
         raise _refusal(errors)
     lines = [_line(facts) for facts in hosts] if len(hosts) > 1 else []
     if exchanged:
-        nbytes, seconds = exchanged
         ranks = sum(facts.ranks for facts in hosts)
-        lines.append(f"all-reduce of {words.size(nbytes)} over {ranks} ranks: {words.seconds(seconds)}")
+        what = f"all-reduce of {words.size(exchanged.bytes)} over {ranks} ranks"
+        lines.append(f"{what}: {words.seconds(exchanged.seconds)}")
     warnings = [check for check in checks if check.status == "warning"]
     return [*lines, *(f"warning: {check}; try: {check.advice}" for check in warnings)]
 

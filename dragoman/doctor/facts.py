@@ -61,7 +61,6 @@ class Host(BaseModel):
     clock_offset_seconds: float | None = None  # ahead of the first host
     clock_error_seconds: float = 0.0  # half the round trip in which the clocks were read
     interface: str = ""  # by which it reaches the other hosts
-    is_joined: bool = False  # its ranks have already met those of the other hosts over that interface
 
     @property
     def addresses(self) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.explain import exchange_quality
 from dragoman.explain.curves import LEAST_POINTS, extrapolate
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.history import History, divergence, history, rise
@@ -66,10 +67,11 @@ def explain(records: Records) -> Finding:
             advice=["a lower learning rate or a longer warm-up, from the last good checkpoint"],
         )
     gains = [gain for gain in (_loss_gain(past), _bleu_gain(past)) if gain]
-    _, losses = past.of(past.eval_loss)
+    steps, losses = past.of(past.eval_loss)
     rose = rise(losses)
     if not gains and not rose:
-        because = f"{len(losses)} evaluations have a held-out loss, and a curve needs {LEAST_POINTS}"
+        count = (steps > 0).sum()  # one before the first step says nothing of training
+        because = f"{count} evaluations have a held-out loss, and a curve needs {LEAST_POINTS}"
         return unknown("convergence", because, numbers)
     for gain in gains:
         numbers |= gain.numbers()
@@ -103,7 +105,7 @@ def _judge(
     return Finding(
         id="convergence",
         verdict=verdict,
-        answer=answer + _schedule_note(records, verdict),
+        answer=answer + _schedule_note(records, verdict) + exchange_quality.note(records, past),
         numbers=numbers,
         evidence=_evidence(past, gains),
         confidence="unknown" if verdict == "unknown" else "estimated",

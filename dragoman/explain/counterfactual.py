@@ -12,10 +12,12 @@ from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
 from dragoman.plan.step import (
     BUCKET_BYTES,
+    LOCAL_STEPS,
     WIRE_BYTES,
     StepCost,
     bytes_per_host,
     calibrated,
+    ends_round,
     ring_bytes,
     ring_latency_seconds,
     tail_share,
@@ -30,7 +32,6 @@ NEGLIGIBLE = 1.1
 # few steps probed were not like the others, or the network has changed since: the clocks are believed.
 ODD_PROBE = 0.10
 WORTH_TRYING = 1.05  # gains below are within the noise of a shared network
-LOCAL_STEPS = 16  # of DiLoCo: few enough to learn as synchronous training does
 LINKS = (1e9, 10e9, 25e9, 100e9)  # bits per second, as they are sold
 
 
@@ -88,7 +89,15 @@ def expected_bytes(records: Records) -> float | None:
     if not facts.gradient_bytes or not facts.rank_hosts:
         return None
     per_exchange = bytes_per_host(facts.rank_hosts, facts.gradient_bytes, facts.exchange)
-    return None if per_exchange is None else per_exchange / facts.exchange_every
+    return None if per_exchange is None else per_exchange * _exchanges_per_step(records)
+
+
+def _exchanges_per_step(records: Records) -> float:
+    """One, but for DiLoCo, whose rounds are shorter at the beginning of a run."""
+    steps, longest = records.steps["step"], records.facts.exchange_every
+    if longest == 1 or not len(steps):
+        return 1 / longest
+    return sum(ends_round(int(step), longest) for step in steps) / len(steps)
 
 
 def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCost | None:

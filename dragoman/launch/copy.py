@@ -61,7 +61,7 @@ def make_folder(path: str) -> None:
 def _send(data: Path, host: str) -> None:
     # Equal size and time are no proof that a file is the same: --checksum reads it. --protect-args: the path
     # is not shown to the far shell.
-    options = ["--archive", "--delete", "--checksum", "--protect-args", "--rsh=ssh -o BatchMode=yes"]
+    options = ["--archive", "--checksum", "--protect-args", "--rsh=ssh -o BatchMode=yes"]
     if sys.stderr.isatty():
         options.append("--info=progress2")
     user, at, machine = host.rpartition("@")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-import shlex
 import subprocess
-import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -18,11 +16,11 @@ from dragoman.sync.world import World
 _PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "safetensors")
 
 
-def describe(world: World, data: DataSet, parameters: int) -> str:
+def describe(command: str, world: World, data: DataSet, parameters: int) -> str:
     """The record of one attempt, as JSON."""
     facts = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "command": shlex.join(sys.argv),
+        "command": command,
         "dragoman": __version__,
         "git_commit": _git_commit(),
         "python": platform.python_version(),

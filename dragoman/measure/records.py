@@ -1,8 +1,9 @@
 """The records of a run: what was measured, as rows and tables in memory. All that `explain` may read.
 
 Nothing here needs torch. A reader of somebody else's log fills the same `Records`; what was not measured is
-an empty table or NaN, never a guess. Times are Unix seconds, durations seconds. A row belongs to an attempt;
-when a later attempt begins again at an earlier step, the rows it makes anew supersede the old ones.
+an empty table or NaN, never a guess. Times are Unix seconds (from 0 on in a log without dates), durations
+seconds. A row belongs to an attempt; when a later attempt begins again at an earlier step, the rows it makes
+anew supersede the old ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
+FIRST_DATE = 1e8  # Unix time, 1973; smaller times count from the start of a log without dates
 STATISTICS = ("mean", "least", "most", "slowest")  # over ranks; `slowest` is a rank's number
 
 
@@ -38,7 +40,7 @@ class RunFacts(BaseModel):
     exchange: str = "allreduce"  # the shape: one ring of ranks, or "hierarchical"
     wire: str = "fp32"  # of gradients between hosts
     bucket_bytes: int | None = None
-    exchange_every: int = 1  # steps
+    exchange_every: int = 1  # steps; DiLoCo: of a round when rounds have grown to their length
     exchange_why: str = ""  # what chose this way
     gradient_interfaces: list[str] = []  # per host, the interface its gradients leave by
     flops_per_step: float | None = None  # of the model, forward and backward, all ranks together
@@ -46,6 +48,23 @@ class RunFacts(BaseModel):
     data_card: dict[str, Any] = {}
     checkpoint_files: list[dict[str, Any]] = []  # name, bytes, purpose of the newest checkpoint's files
     recording_seconds: float | None = None  # what measuring has cost so far, on the slowest rank
+    # Of runs that were not ours:
+    ordered_link_bits_per_second: float | None = None  # what was paid for, which is not what a link carries
+    nic_bytes_per_second: float | None = None  # sent while training, where no counter lies over the steps
+    computing_seconds: tuple[float, float] | None = None  # of a step, least and most, by the cost model
+    computing_inputs: str = ""  # what the cost model was given
+    step_interval: int | None = None  # the log speaks once in so many steps: seconds are means over them
+    seconds_include_evaluations: bool = False
+    steps_per_row: int = 1  # of the table of steps, where a very long run was thinned
+    origins: dict[str, str] = {}  # fact -> measured (in a file), given, assumed or estimated
+
+    @property
+    def way(self) -> str:
+        """How gradients were exchanged, in words."""
+        shape = "hierarchical" if self.exchange == "hierarchical" else "flat"
+        if self.mode == "diloco":
+            return f"DiLoCo, {shape} all-reduce in {self.wire} every {self.exchange_every} steps"
+        return f"{shape} all-reduce in {self.wire}"
 
 
 class Attempt(Row):
@@ -74,7 +93,7 @@ class Event(Row):
     time: float  # when it began
     attempt: int
     step: int
-    kind: str  # startup, evaluation, checkpoint, fault, stop
+    kind: str  # startup, exchange (its way is the detail), evaluation, checkpoint, fault, stop
     seconds: float = 0.0  # for which training stood still
     detail: str = ""
 
@@ -84,7 +103,9 @@ class Probe(Row):
 
     kind "exchange": numbers step_seconds and step_seconds_without_exchange (both without data waiting and
     optimizer; the slowest rank's), per step probed. kind "link": bits_per_second, round_trip_seconds of the
-    slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once.
+    slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once. kind
+    "all_reduce": bytes of a plain one over all ranks, and its seconds. kind "auto": compute_seconds and the
+    step_seconds expected of the way that was picked.
     """
 
     time: float  # when it began
@@ -231,5 +252,6 @@ def _filled(table: str, given: Table | None) -> Table:
     missing: dict[str, np.ndarray] = {}
     for name in map(column, COLUMNS[table]):
         if name not in given:
-            missing[name] = np.full(length, "" if name in TEXT_COLUMNS else np.nan)
+            # One value under every row: a long log has millions of rows and few of the columns.
+            missing[name] = np.broadcast_to(np.array("" if name in TEXT_COLUMNS else np.nan), (length,))
     return {**given, **missing}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import TypeVar
 
 import torch
 
-from dragoman.errors import DataError
 from dragoman.sync.world import World
 
 Result = TypeVar("Result")
@@ -53,18 +51,3 @@ def ranks_that(world: World, say_yes: bool) -> list[int]:
     table[world.rank] = int(say_yes)
     world.sum_(table)
     return [rank for rank, answer in enumerate(table.tolist()) if answer]
-
-
-def check_same(world: World, what: str, value: str) -> None:
-    """Every rank holds the same value, or all of them stop and say so. Collective."""
-    mine = int.from_bytes(hashlib.sha256(value.encode()).digest()[:4], "big")
-    table = torch.zeros(world.size, dtype=torch.int64)
-    table[world.rank] = mine
-    world.sum_(table)
-    others = [rank for rank, theirs in enumerate(table.tolist()) if theirs != table[0]]
-    if others:
-        raise DataError(
-            f"{what} differs between ranks: rank {others[0]} has another one than rank 0 "
-            f"(on rank {world.rank}: {value})",
-            hint="copy the same data set to every machine",
-        )

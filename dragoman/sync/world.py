@@ -26,11 +26,6 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 _TEXT_BYTES = 256
 
 
-def is_worker() -> bool:
-    """Was this process started as a rank, by torchrun or by us?"""
-    return "RANK" in os.environ
-
-
 @dataclass(frozen=True)
 class World:
     rank: int

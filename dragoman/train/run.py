@@ -177,7 +177,7 @@ def _open_records(
     unfinished = job.folder.config.with_suffix(atomic.UNFINISHED)  # a killed run must not leave half a config
     config.write(job.settings, unfinished)
     unfinished.replace(job.folder.config)
-    atomic.write(job.folder.provenance, provenance.describe(world, data, parameters).encode())
+    atomic.write(job.folder.provenance, provenance.describe(job.command, world, data, parameters).encode())
     saver = main_saver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
     curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
     shown = view(job.folder.log, job.settings.train.steps, state.step)
@@ -204,7 +204,9 @@ def _idle(ranks: int) -> str:
 
 def _say_end(job: Job, state: State, reason: StopReason, shown: View) -> None:
     if reason == StopReason.STOPPED:
-        shown.say(f"Stopped at step {state.step:,}, saved. To go on: {job.command}")
+        is_asked_for = state.step == state.config.train.stop_at
+        why = ", as train.stop_at asks" if is_asked_for else f". To go on: {job.command}"
+        shown.say(f"Stopped at step {state.step:,}, saved{why}")
         return
     if reason == StopReason.PATIENCE:
         shown.say(

@@ -3,23 +3,18 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import DragomanError
+from tests import ranks
 from tests.train.conftest import Here, here, world_of_one  # noqa: F401  fixtures
-from tests.train.runs import OF_A_RANK
 
 
 def test_what_differs_between_ranks_is_found_over_the_process_group() -> None:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m"]
-    environment = {name: value for name, value in os.environ.items() if name not in OF_A_RANK}
-    done = subprocess.run(
-        [*torchrun, "tests.doctor.ranks"], capture_output=True, text=True, timeout=120, env=environment
-    )
+    done = ranks.run("tests.doctor.ranks", [], 2)
     assert done.returncode == 0, done.stderr
     checks = {(check["name"], check["host"]): check for check in json.loads(done.stdout)}
     torch = checks["torch", "other"]

@@ -1,33 +1,21 @@
 """Decisions of two real processes."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from dragoman.sync import world as worlds
 from dragoman.sync.agree import any_rank, decided_by_main, done_by_main
+from tests import ranks
+from tests.ranks import Ended
 
 
-def two_ranks(what: str) -> subprocess.CompletedProcess[str]:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m"]
-    words = [*torchrun, "tests.sync.ranks", what]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ})
+def two_ranks(what: str) -> Ended:
+    return ranks.run("tests.sync.ranks", [what], 2)
 
 
 def test_what_one_rank_says_all_hear() -> None:
     result = two_ranks("all_collectives")
     assert result.returncode == 0, result.stderr
     assert sorted(result.stdout.splitlines()) == ["rank 0 is through", "rank 1 is through"]
-
-
-def test_ranks_with_different_data_both_stop_and_say_so() -> None:
-    result = two_ranks("different_data")
-    assert result.returncode == 1
-    for rank in (0, 1):
-        assert f"(on rank {rank}: fingerprint-{rank})" in result.stderr
-    assert "copy the same data set to every machine" in result.stderr
 
 
 def test_what_rank_0_cannot_do_stops_all_and_is_said_once() -> None:

@@ -62,6 +62,17 @@ def unbroken(made_once: Made, task: Task) -> Unbroken:
     return of
 
 
+@pytest.fixture(scope="session")
+def learnt(made_once: Made, task: Task) -> Path:
+    """A run of two ranks that has learnt its task."""
+
+    def make(folder: Path) -> None:
+        result = runs.train(task, folder, *runs.LEARNING, workers=2)
+        assert result.returncode == 0, result.stderr
+
+    return made_once("learnt", make)
+
+
 @pytest.fixture
 def world_of_one(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The environment in which torchrun starts a single rank; signals and threads as before afterwards."""

@@ -18,6 +18,8 @@ from random import Random
 import psutil
 
 from dragoman.rundir import RunFolder
+from tests import ranks
+from tests.ranks import WAIT_SECONDS, Ended
 
 CONFIG = """
 [model]
@@ -63,9 +65,7 @@ LEARNING = (
     "measure.every=50",
 )
 LAST = 48  # the last step of a run with that config
-WAIT_SECONDS = 120  # for what takes seconds: the machine may be busy
 WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", "dark"]
-OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
 
 
@@ -106,19 +106,9 @@ def arguments(task: Task, run: Path, *settings: str, workers: int | None = None)
     return words + [word for setting in settings for word in ("--set", setting)]
 
 
-def train(
-    task: Task, run: Path, *settings: str, workers: int = 1, extra: Sequence[str] = ()
-) -> subprocess.CompletedProcess[str]:
-    """A run from its start to its end."""
-    words = [*DRAGOMAN, *arguments(task, run, *settings, workers=workers), *extra]
-    return subprocess.run(
-        words,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        preexec_fn=core_for(workers),
-        env={name: value for name, value in os.environ.items() if name not in OF_A_RANK},
-    )
+def train(task: Task, run: Path, *settings: str, workers: int = 1, extra: Sequence[str] = ()) -> Ended:
+    """A run from its start to its end, by so many ranks without a launcher."""
+    return ranks.run("dragoman", [*arguments(task, run, *settings), *extra], workers)
 
 
 @contextmanager

@@ -126,12 +126,13 @@ def test_a_stop_in_the_middle_of_a_round_ends_it_and_the_next_one_ends_where_it_
     assert not torch.equal(velocities[0][name], velocities[1][name])
 
 
-def test_it_learns_to_the_held_out_loss_of_synchronous_training(task: Task, tmp_path: Path) -> None:
-    found = {}
-    for mode in ("allreduce", "diloco"):
-        result = runs.train(task, tmp_path / mode, *runs.LEARNING, f"sync.mode={mode}", workers=2)
-        assert result.returncode == 0, result.stderr
-        found[mode] = database.read(RunFolder(tmp_path / mode).records).evaluations[-1].eval_loss
-    print(found)
-    assert found["allreduce"] < 0.85  # of 4.2 at the start; label smoothing keeps it above 0.7
-    assert found["diloco"] == pytest.approx(found["allreduce"], rel=0.05)
+def test_it_learns_to_the_held_out_loss_of_synchronous_training(
+    task: Task, learnt: Path, tmp_path: Path
+) -> None:
+    result = runs.train(task, tmp_path, *runs.LEARNING, "sync.mode=diloco", workers=2)
+    assert result.returncode == 0, result.stderr
+    synchronous, found = (
+        database.read(RunFolder(run).records).evaluations[-1].eval_loss for run in (learnt, tmp_path)
+    )
+    assert synchronous < 0.85  # of 4.2 at the start; label smoothing keeps it above 0.7
+    assert found == pytest.approx(synchronous, rel=0.05)

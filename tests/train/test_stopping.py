@@ -59,6 +59,7 @@ def test_patience_ends_when_nothing_got_better(bleus: list[float], patience: int
 
 def test_a_step_ends_the_run_for_the_gravest_reason() -> None:
     going = state(train={"steps": 10, "most_bad_steps": 3})
+    going.step = 1
     assert stopping.after_step(going, FINE) is None
     assert stopping.after_step(going, FINE._replace(stop_wanted=True)) == StopReason.STOPPED
     going.step = 10

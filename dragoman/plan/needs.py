@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dragoman.config import Training
-from dragoman.model import size
-from dragoman.plan import flops
+from dragoman.plan import flops, size
 
 _STATE_BYTES = 16  # of a parameter: weight, gradient and two moments, in single precision
 _SAVED_BYTES = 12  # of a parameter in a checkpoint: weight and two moments
