@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 
 import psutil
+import pytest
 
 from dragoman.rundir import RunFolder
 from tests import ranks
@@ -122,6 +123,18 @@ def started(words: Sequence[str], **options: object) -> Iterator[subprocess.Pope
     finally:
         kill_tree(process.pid)
         process.communicate()
+
+
+@contextmanager
+def disk(folder: Path, size: str) -> Iterator[Path]:
+    """The folder as a disk of its own, of so many bytes in mount's words ("8m")."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a tmpfs needs root and the right to mount")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def core_for(workers: int) -> Callable[[], None] | None:
