@@ -127,7 +127,7 @@ def measure_speed(cores: int) -> dict[str, list[float]]:
 def speed(cores: int) -> bool:
     """In a process of its own, because threads take the cores that they find at their start."""
     command = [sys.executable, __file__, "--cores", str(cores)]
-    speeds = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    speeds = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     print(
         f"\n{cores} core{'s' if cores > 1 else ''}: sentences per second (base, beam 4, {TOKENS} tokens each)"
     )

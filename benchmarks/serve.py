@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -129,11 +129,12 @@ def calls_for(translate, clients: int, sentences: Sequence[str], seconds: float)
 
 async def overload(port: int, rate: float, sentences: Sequence[str], seconds: float) -> Seen:
     """Requests at this rate, each on a connection that is free or a new one."""
-    seen, source, free, under_way = Seen(), cycle(sentences), [], set()
+    seen, source, free, under_way = Seen(), cycle(sentences), deque(), set()
     began = time.perf_counter()
 
     async def one() -> None:
-        connection = free.pop() if free else Connection(port)
+        # The one that rested longest: the server closes a connection that rests for half a minute.
+        connection = free.popleft() if free else Connection(port)
         await connection.ask(next(source), seen)
         free.append(connection)
 

@@ -295,7 +295,7 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(min=1, help="Else the run's own.")] = None,
     length_penalty: Annotated[float | None, typer.Option(min=0, help="Else the run's own.")] = None,
     engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
-    precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.float32,
+    precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
     show: Annotated[int, typer.Option(min=0, help="Sentences to show, the most telling first.")] = 5,
     as_json: AsJson = False,
 ) -> None:
@@ -357,7 +357,6 @@ def translate(
     """
     from dragoman.decode import files
     from dragoman.decode.engine import Options
-    from dragoman.engines import load
 
     options = Options(
         beam=beam,
@@ -370,6 +369,8 @@ def translate(
         split=split,
     )
     files.check(sources, out, options, as_json)
+    from dragoman.engines import load  # with torch, which takes seconds: what is wrong was said before
+
     loaded = load(model, engine.value, precision.value, average, of.value, threads)
     if out:
         tally = files.to_files(loaded, sources, out, options, again)
@@ -434,7 +435,6 @@ def serve(
 
     Example: dragoman serve runs/demo --port 8000
     """
-    from dragoman import engines
     from dragoman.data.parallel import cores
     from dragoman.serve import app, models, server
     from dragoman.serve.limits import Limits
@@ -442,6 +442,8 @@ def serve(
     token = server.read_token(token_file, host)
     limits = Limits(characters=most_characters, requests=most_requests)
     socket = server.bind(host, port)
+    from dragoman import engines  # with torch, which takes seconds: what is wrong was said before
+
     found = models.load(
         served, lambda path: engines.load(path, engine.value, precision.value, threads=threads)
     )

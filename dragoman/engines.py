@@ -57,6 +57,12 @@ def load_weights(
     model: Path, average: int = 1, of: Literal["last", "best"] = "last"
 ) -> tuple[LoadedModel, tuple[str, str] | None]:
     """A model that we trained, on the CPU; and its languages, if its run is there to tell."""
+    if (model / "config.json").is_file():
+        raise UsageError(
+            "a folder in the format of Hugging Face's transformers, which is not run here",
+            path=model,
+            hint="the run that it was made from, or what ct2-transformers-converter makes of it",
+        )
     paths = models.find_several(model, average, of) if average > 1 else [model]
     return models.load(paths, torch.device("cpu")), _languages(models.find(paths[0]))
 

@@ -52,6 +52,10 @@ class CTranslate2Engine:
         self._translator = _open(folder, precision, threads)
         self._texts = TextTranslator[Pieces](self._encode, self._find)
 
+    @property
+    def precision(self) -> str:
+        return self._translator.compute_type
+
     def translate(self, texts: Sequence[str], options: Options = _DEFAULT) -> list[list[Translation]]:
         return self._texts.translate(texts, options)
 

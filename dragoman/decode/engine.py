@@ -60,6 +60,10 @@ class Engine(Protocol):
         """`ctranslate2` or `torch`."""
 
     @property
+    def precision(self) -> str:
+        """What it computes in, such as `float32`."""
+
+    @property
     def languages(self) -> tuple[str, str] | None:
         """Source and target, if the model knows."""
 

@@ -23,6 +23,10 @@ def check(sources: Sequence[Path], out: Path | None, options: Options, as_json: 
     """What can be known to be wrong before a model is loaded."""
     if out and not sources:
         raise UsageError("-o without files", hint="name the files to translate, or leave -o out")
+    for source in sources:
+        files.check_is_file(source)
+    if out:
+        _places(sources, out)
     if not as_json and options.best == 1:
         return
     what = "JSON" if as_json else f"{options.best} translations of each text"
@@ -37,6 +41,7 @@ def to_files(engine: Engine, sources: Sequence[Path], out: Path, options: Option
     """One file to the file `out`; several, or one if `out` is a folder, to files of the same names in it."""
     tally = Tally()
     for source, target in _places(sources, out):
+        target.parent.mkdir(parents=True, exist_ok=True)
         with opened(target) as writer:
             tally.add(format_of(source)(source, writer, _best(engine, options), again))
     return tally
@@ -75,10 +80,18 @@ def _arriving(descriptor: int) -> Iterator[list[str]]:
     number, tail = 0, b""
     while block := os.read(descriptor, _READ_BYTES):
         *whole, tail = (tail + block).split(b"\n")
-        yield list(decoded((line.removesuffix(b"\r") for line in whole), "standard input", number + 1))
+        yield _texts(whole, number)
         number += len(whole)
     if tail:
-        yield list(decoded([tail], "standard input", number + 1))
+        yield _texts([tail], number)
+
+
+def _texts(lines: Sequence[bytes], before: int) -> list[str]:
+    """Of standard input after so many lines; what is no part of the text is taken off, as of files."""
+    bare = [line.removesuffix(b"\r") for line in lines]
+    if bare and before == 0:
+        bare[0] = bare[0].removeprefix(files.BYTE_ORDER_MARK)
+    return list(decoded(bare, "standard input", before + 1))
 
 
 def _rows(
@@ -104,9 +117,8 @@ def _places(sources: Sequence[Path], out: Path) -> list[tuple[Path, Path]]:
     """Each file, and where its translation goes."""
     if len(sources) > 1 and out.exists() and not out.is_dir():
         raise UsageError("is a file, and several files were given", path=out, hint="-o with a folder")
-    if len(sources) > 1:
-        out.mkdir(parents=True, exist_ok=True)
-    places = [(source, out / source.name if out.is_dir() else out) for source in sources]
+    is_folder = len(sources) > 1 or out.is_dir()
+    places = [(source, out / source.name if is_folder else out) for source in sources]
     names = [target.name for _, target in places]
     for source, target in places:
         if names.count(target.name) > 1:

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 import regex
 
 # The end of a sentence: its mark with closing quotes, then white space before something that can begin one.
-# Scripts that put no space between sentences have marks of their own.
+# Scripts that put no space between sentences have marks of their own. What may repeat is bounded: a text of
+# nothing but quotes would take as many looks as the square of its length.
 _END = regex.compile(
-    r"""(?<=[.!?…][\p{Pf}\p{Pe}"']*)\s+(?=[\p{Pi}\p{Ps}"'¿¡«»–—-]*[\p{Lu}\p{Lt}\p{Lo}\p{Nd}])|(?<=[。！？।][\p{Pf}\p{Pe}]*)\s*(?=\S)"""
+    r"""(?<=[.!?…][\p{Pf}\p{Pe}"']{0,3})\s+(?=[\p{Pi}\p{Ps}"'¿¡«»–—-]{0,4}[\p{Lu}\p{Lt}\p{Lo}\p{Nd}])"""
+    r"""|(?<=[。！？।][\p{Pf}\p{Pe}]{0,3})\s*(?=\S)"""
 )
 # A full stop that ends an abbreviation: a single letter (J. Smith, z. B.), or one of these words.
 _ABBREVIATION = regex.compile(
-    r"(?:^|[\s\p{Ps}.])(?:\p{L}|Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|Gen|Rev|Capt|vs|No|Nr|Abb|Art|Bd|bzw|ca|vgl|evtl"
-    r"|usw|Str|Fig|etc|al|M|Mme|Mlle|Sra|Dra)\.$"
+    r"(?<=^|[\s\p{Ps}.])(?:\p{L}|Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|Gen|Rev|Capt|vs|No|Nr|Abb|Art|Bd|bzw|ca|vgl|evtl"
+    r"|usw|Str|Fig|etc|al|cf|Mme|Mlle|Sra|Dra)\.$"
 )
+_LONGEST_ABBREVIATION = 5  # characters, with its full stop
 # Where a sentence that is too long is cut, the best place first.
 _CUTS = [regex.compile(r"(?<=[;:,、，；])\s*(?=\S)"), regex.compile(r"\s+")]
 
@@ -82,7 +85,7 @@ def _at_ends(text: str) -> Iterator[str]:
     """Each sentence with the white space after it."""
     start = 0
     for end in _END.finditer(text):
-        if not _ABBREVIATION.search(text, start, end.start()):
+        if not _ABBREVIATION.search(text, max(0, end.start() - _LONGEST_ABBREVIATION), end.start()):
             yield text[start : end.end()]
             start = end.end()
     yield text[start:]

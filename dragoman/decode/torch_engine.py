@@ -17,6 +17,7 @@ _DEFAULT = Options()
 
 class TorchEngine:
     name = "torch"
+    precision = "float32"
 
     def __init__(
         self, model: Transformer, tokenizer: Tokenizer, languages: tuple[str, str] | None = None

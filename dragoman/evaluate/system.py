@@ -29,7 +29,7 @@ class Way:
     """How models are opened and searched; what is None is the run's own."""
 
     engine: EngineName = "auto"
-    precision: Precision = "float32"
+    precision: Precision = "auto"
     average: int = 1
     of: Literal["last", "best"] = "last"
     beam: int | None = None
@@ -46,7 +46,7 @@ def find(path: Path, held_out: HeldOut, way: Way) -> System:
     found = engine.translate(held_out.sources, options)
     averaged = f", mean of {way.average} checkpoints" if way.average > 1 else ""
     search = f"beam {options.beam}, length penalty {options.length_penalty:g}"
-    made = f"{engine.name}, {way.precision}, {search}{averaged}"
+    made = f"{engine.name}, {engine.precision}, {search}{averaged}"
     return System(str(path), made, [translations[0].text for translations in found])
 
 

@@ -138,12 +138,13 @@ def _verdict(link: Bounds | None, computing: Bounds | None, gpu: GpuUse | None) 
     """Each side can exclude; what none excludes must be shown by one."""
     waits, works = bool(gpu and gpu.is_waiting), bool(gpu and gpu.is_working)
     low = max((side.low for side in (link, computing) if side), default=1.0)
-    if link and link.high < NEGLIGIBLE:
+    if link and link.high < BOTTLENECK:
         # An order may also be more than a link carries: what no other evidence bears out is not said.
         if waits or (not works and computing and computing.low >= BOTTLENECK):
             return "unknown", "Unknown, for neither computing nor so few bytes on such a link fill the step"
-        return "not_bottleneck", "No, by the bytes it can have sent"
-    if works and low >= BOTTLENECK:
+        if link.high < NEGLIGIBLE:
+            return "not_bottleneck", "No, by the bytes it can have sent"
+    elif works and low >= BOTTLENECK:
         return "unknown", "Unknown, for the GPUs drew the power of computing while the rest says they waited"
     if link and link.low >= BOTTLENECK and not (computing and computing.high < NEGLIGIBLE):
         return "bottleneck", "Yes, by the bytes it must have sent"

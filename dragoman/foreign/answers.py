@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from dragoman.explain import words
 from dragoman.explain.finding import Finding, known
@@ -57,6 +58,7 @@ def answer(gathered: Gathered, name: str) -> Diagnosis:
     findings = {finding.id: finding for finding in explain(records)}
     _add_reading(gathered, records, findings)
     _add_tokens(gathered, findings)
+    _add_beginning(gathered, findings)
     if "The pace changed" in findings["step_time"].answer:
         findings["step_time"].answer += " On rented machines that is often a burst allowance that ends."
     _add_checkpoint(gathered, findings)
@@ -72,6 +74,16 @@ def answer(gathered: Gathered, name: str) -> Diagnosis:
     if findings["network"].verdict == "unknown" and (missing := _missing(gathered)):
         findings["network"].advice.append(f"give what no file holds: {', '.join(missing)}")
     return Diagnosis(records, list(findings.values()), gathered.found, gathered.notes)
+
+
+def _add_beginning(gathered: Gathered, findings: dict[str, Finding]) -> None:
+    """Times are of what the log holds; steps are counted from the run's beginning."""
+    firsts = [start.first_step for start in gathered.starts if start.first_step is not None]
+    lasts = [start.last_step for start in gathered.starts if start.last_step is not None]
+    if firsts and min(firsts) > max(1.0, median(gathered.intervals["steps"])):
+        steps = f"{max(lasts) - min(firsts) + 1:,} steps"
+        text = f" The log begins at step {min(firsts):,}: these times are of its {steps} only."
+        findings["duration"].answer += text
 
 
 def _missing(gathered: Gathered) -> list[str]:

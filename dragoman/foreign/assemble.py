@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.foreign.gathered import NAN, Gathered, Start
+from dragoman.foreign.gpumeters import metered
 from dragoman.foreign.runfacts import run_facts
 from dragoman.measure.records import FIRST_DATE, Attempt, Event, Records, Table
 
@@ -22,6 +23,7 @@ def assemble(run: Gathered, name: str) -> Records:
     if not len(intervals["step"]) and run.value("given_step_seconds"):
         steps, per_row = _given_steps(run)
         attempts = _given_attempt(run)
+    gpus = metered(run)
     facts = run_facts(run, name, intervals, per_row)
     evaluations = [
         row.model_copy(update={"time": _absolute(row.time, attempts, row.attempt)}) for row in run.evaluations
@@ -36,7 +38,7 @@ def assemble(run: Gathered, name: str) -> Records:
         hosts=_table(
             run.hosts, facts.hosts, ("time", "span", "cpu_share", "disk_read_bytes", "disk_written_bytes")
         ),
-        gpus=_table(run.gpus, facts.hosts, _GPU_COLUMNS),
+        gpus=_table(gpus, facts.hosts, _GPU_COLUMNS),
     )
 
 
@@ -66,7 +68,8 @@ def _attempts(run: Gathered) -> list[Attempt]:
         if last >= FIRST_DATE:  # dates in the lines themselves
             started = start.started if start.started == start.started else float(mine.min())
         else:
-            started = start.started if start.started == start.started else max(ended, _next_date(run, start))
+            # Never before the one before has ended: two files may be given in any order.
+            started = max(ended, start.started if start.started == start.started else _next_date(run, start))
             length = last if last == last or len(run.starts) > 1 else run.value("wall_seconds") or NAN
             last = started + length
         ended = start.ended if start.ended == start.ended else last if last == last else started

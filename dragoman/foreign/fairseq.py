@@ -12,12 +12,18 @@ from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "fairseq"
 LOOKS_FOR = "fairseq's training lines"
-BEGINS = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |\| epoch \d"
+# With times (0.10 on), with Hydra's, and without any (up to 0.9).
+BEGINS = (
+    rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\]\[|Namespace\("
+    rb"|\| (?:epoch \d|num\. |training on|saved checkpoint|[Ll]oaded |done training|model )"
+)
 
 _LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| (?:INFO|WARNING|ERROR) \| (\S+) \| (.*)$")
+_HYDRA = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+\]\[(\S+?)\]\[[A-Z]+\] - (.*)$")
 _SIMPLE = re.compile(r"(\w+)=([^,\s]+)")
 _COLUMNS = re.compile(r"(\w+) ([^|\s]+)")
 _SETTING = re.compile(r"'(\w+)': ('[^']*'|\[[^\[\]]*\]|[^,{}\[\]]+)")
+_ARGUMENT = re.compile(r"(\w+)=('[^']*'|\[[^\[\]]*\]|[^,()]+)")
 _SETTINGS = {  # fairseq's name -> ours
     "max_update": "train.steps",
     "warmup_updates": "train.warmup_steps",
@@ -26,7 +32,17 @@ _SETTINGS = {  # fairseq's name -> ours
     "decoder_layers": "model.decoder_layers",
     "encoder_ffn_embed_dim": "model.feedforward",
 }
-_KEPT = ("max_tokens", "batch_size", "update_freq", "fp16", "bf16", "distributed_world_size", "lr_scheduler")
+_LOG_INTERVAL = 100  # fairseq's own default
+_KEPT = (
+    "log_interval",
+    "max_tokens",
+    "batch_size",
+    "update_freq",
+    "fp16",
+    "bf16",
+    "distributed_world_size",
+    "lr_scheduler",
+)
 
 
 class Fairseq:
@@ -37,9 +53,13 @@ class Fairseq:
         self.is_found = False
 
     def line(self, text: str) -> None:
-        found = _LINE.match(text)
+        found = _LINE.match(text) or _HYDRA.match(text)
         if not found:
-            self._message("train_inner", text.lstrip("| "))
+            plain = text.lstrip("| ")
+            is_step = re.match(r"epoch \d+: ", plain)
+            self._message(
+                "valid" if "| valid on" in plain else "train_inner" if is_step else "fairseq", plain
+            )
             return
         self._time = moment(found[1])
         self._message(found[2], found[3])
@@ -61,19 +81,16 @@ class Fairseq:
         if self._last and step <= self._last[0]:
             self._last = None
             self._run.begin()
-        per_second = number(values.get("ups"))
-        steps = step - self._last[0] if self._last else step
-        seconds = 1 / per_second if per_second > 0 else NAN
-        # `ups` has two decimals. `wall` has whole seconds and holds evaluations: finer where it agrees.
-        if self._last and wall - self._last[1] > 100 and per_second > 0:
-            exact = (wall - self._last[1]) / steps
-            seconds = exact if abs(exact - seconds) * per_second**2 <= 0.006 else seconds
+        interval = self._run.settings.get("fairseq.log_interval") or _LOG_INTERVAL
+        steps = step - self._last[0] if self._last else min(step, interval)
+        elapsed = wall - self._last[1] if self._last else NAN
+        seconds = _seconds(str(values.get("ups")), elapsed, steps)
         self._last = (step, wall)
         self._run.interval(
             step,
             steps,
             seconds,
-            ended=self._time,
+            ended=self._time if self._time == self._time else wall,
             loss=number(values.get("loss")),
             learning_rate=number(values.get("lr")),
             gradient_norm=number(values.get("gnorm")),
@@ -111,8 +128,10 @@ class Fairseq:
         elif found := re.match(r"num\. (?:shared )?model params: ([\d,]+)", text):
             if run.value("parameters") is None or "shared" in text:
                 run.fact("parameters", int(found[1].replace(",", "")))
-        elif found := re.match(r"training on (\d+) devices", text):
+        elif found := re.match(r"training on (\d+) (?:devices|GPUs)", text):
             run.fact("ranks", max(1, int(found[1])))
+        elif found := re.match(r"[Ll]oaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)", text):
+            self._last = (int(found[1]), NAN)
         elif found := re.match(r"loaded ([\d,]+) examples from: \S*train\.", text):
             run.fact("training_lines", int(found[1].replace(",", "")))
         elif found := re.search(r"\(writing took ([\d.]+) seconds\)", text):
@@ -131,7 +150,8 @@ class Fairseq:
             run.fact("device", found[1])
 
     def _config(self, text: str) -> None:
-        values = {name: _literal(value) for name, value in _SETTING.findall(text)}
+        pattern = _ARGUMENT if text.startswith("Namespace(") else _SETTING
+        values = {name: _literal(value) for name, value in pattern.findall(text)}
         settings = {ours: values[theirs] for theirs, ours in _SETTINGS.items() if theirs in values}
         settings = {name: int(value) for name, value in settings.items() if isinstance(value, int | float)}
         self._run.settings |= {name: value for name, value in settings.items() if value > 0}
@@ -152,6 +172,17 @@ class Fairseq:
                 "convergence",
                 "Held-out losses are fairseq's nll_loss, in bits per token (base 2), without smoothing",
             )
+
+
+def _seconds(per_second: str, elapsed: float, steps: int) -> float:
+    """Of a step. `ups` has few decimals, up to 0.9 none; `wall` has whole seconds and holds evaluations.
+
+    So the wall clock is taken where it agrees with `ups`, which is not taken alone if it is too rough.
+    """
+    rate, decimals = number(per_second), len(per_second.partition(".")[2])
+    if elapsed > (100 if decimals > 1 else 20) and abs(steps / elapsed - rate) <= 0.6 * 10.0**-decimals:
+        return elapsed / steps
+    return 1 / rate if rate > 0 and decimals > 0 else NAN
 
 
 def _json(text: str) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dragoman.foreign.gathered import Gathered
+from dragoman.foreign.gathered import Gathered, Start
 from dragoman.measure.records import Event
 
 LOOKS_FOR = "errors of Python, CUDA, NCCL and mpirun"
@@ -78,28 +78,30 @@ FAULTS = (
     ),
     _fault(
         "diverged",
-        r"NaN loss during training|Model diverged|Minimum loss scale reached|Loss is NaN",
+        r"NaN loss during training|Nan in summary histogram|Model diverged|Minimum loss scale reached"
+        r"|Loss is NaN",
         "the loss was no longer a number",
         "a lower learning rate or a longer warm-up, from the last good checkpoint",
         8,
     ),
     _fault(
         "stopped",
-        r"signal 15 \(Terminated\)|KeyboardInterrupt|signal 2 \(Interrupt\)",
+        r"signal 15 \(Terminated\)|KeyboardInterrupt|signal 2 \(Interrupt\)|^Killed by signal (?:2|15)\b",
         "from outside, terminated or interrupted",
         "",
         7,
     ),
     _fault(
         "killed",
-        r"signal 9 \(Killed\)|^Killed\b",
+        r"signal 9 \(Killed\)|^Killed\b(?! by signal)",
         "from outside, most often by a machine out of memory or out of time",
         "the machine's kernel log (dmesg) says whether memory was the reason",
         7,
     ),
     _fault(
         "crash",
-        r"signal 11 \(Segmentation|signal 6 \(Abort|CUDA_ERROR_[A-Z_]+|CUDNN_STATUS_[A-Z_]+|CUDA error: ",
+        r"signal 11 \(Segmentation|signal 6 \(Abort|Signal: (?:Segmentation fault|Aborted)"
+        r"|^Segmentation fault|CUDA_ERROR_[A-Z_]+|CUDNN_STATUS_[A-Z_]+|CUDA error: ",
         "the program crashed on a device",
         "go on from the last checkpoint; if it comes again at the same place, look at driver and libraries",
         5,
@@ -124,18 +126,23 @@ FAULTS = (
 WORDS = (
     b"Error", b"OOM ", b"ut of memory", b"oom-kill", b"bad_alloc", b"No space left", b"can't open",
     b"irectory is ", b"slots available", b"Permission denied (", b"Host key", b"ssh: ", b"ORTE", b"No module",
-    b"NaN", b"diverged", b"loss scale", b"signal ", b"Interrupt", b"Killed", b"CUDA_ERR", b"CUDNN_ST",
-    b"NCCL WARN", b"disconnected", b"Connection ", b"mpirun detected", b"Primary job",
+    b"NaN", b"Nan in ", b"diverged", b"loss scale", b"signal ", b"Signal: ", b"Segmentation",
+    b"Interrupt", b"Killed", b"CUDA_ERR", b"CUDNN_ST", b"NCCL WARN",
+    b"disconnected", b"Connection ", b"mpirun detected", b"Primary job",
 )  # fmt: skip
 
 
 _LAST_WORDS = re.compile(r"mpirun (?:detected|noticed) that")
+_ECHOES = ("aborted", "stopped")  # may also come after mpirun's last words, of the same start
+# These come before the first step or not at all: if a step follows, they did no harm.
+_AT_THE_START = ("launch failure", "exchange broke")
+MOST_BUFFERED = 100  # lines of steps that were made before a fault, and written to the file after it
 
 
 class Faults:
     def __init__(self, gathered: Gathered):
         self._run = gathered
-        self._seen: dict[tuple[int, Fault], None] = {}
+        self._seen: dict[tuple[int, Fault], int] = {}  # start and fault -> lines of steps before it
         self.is_found = False
 
     def line(self, text: str) -> None:
@@ -145,14 +152,13 @@ class Faults:
                 return
 
     def _note(self, fault: Fault, text: str) -> None:
-        start = self._run.start
-        if start.is_over and fault.kind != "aborted":  # what comes after mpirun's last words is another start
-            start = self._run.begin()
+        start = self._start_of(fault)
         if _LAST_WORDS.match(text):
             start.is_over = True
-        if (start.number, fault) in self._seen:
+        is_new = (start.number, fault) not in self._seen
+        self._seen[start.number, fault] = len(self._run.intervals["step"])
+        if not is_new:
             return
-        self._seen[start.number, fault] = None
         self.is_found = True
         start.faults.append(fault.kind)
         step = start.last_step or 0
@@ -165,17 +171,34 @@ class Faults:
         if start.reason != "finished":
             start.reason = f"{worst.kind}: {worst.meaning}"
 
+    def _start_of(self, fault: Fault) -> Start:
+        """What comes after mpirun's last words is another start, and so is a failed launch after steps."""
+        start = self._run.start
+        is_launch = fault.kind == "launch failure" and start.last_step is not None
+        if start.reason != "finished" and (is_launch or start.is_over and fault.kind not in _ECHOES):
+            return self._run.begin()
+        return start
+
     def finish(self) -> None:
         """The last start's reason stands in the answer; what became of the others is said besides."""
         by_start: dict[int, list[Fault]] = {}
-        for number, fault in self._seen:
-            by_start.setdefault(number, []).append(fault)
+        for (number, fault), before in self._seen.items():
+            fatal = by_start.setdefault(number, [])
+            after = self._run.intervals["attempt"][before:].count(number)
+            if after <= (0 if fault.kind in _AT_THE_START else MOST_BUFFERED):
+                fatal.append(fault)
         for number, faults in by_start.items():
-            worst = max(faults, key=lambda fault: fault.weight)
-            start = self._run.starts[number - 1]
-            if start.reason == "finished":
-                continue
-            made = f"at about step {start.last_step:,}" if start.last_step else "before its first step"
-            text = f"Start {number} ended {made} ({worst.kind}): {worst.meaning}"
-            is_last = number == len(self._run.starts)
-            self._run.remark("duration", "" if is_last else text, worst.advice)
+            self._ended(self._run.starts[number - 1], faults)
+
+    def _ended(self, start: Start, faults: list[Fault]) -> None:
+        if start.reason == "finished":
+            return
+        if not faults:  # it went on
+            start.reason = None
+            return
+        worst = max(faults, key=lambda fault: fault.weight)
+        start.reason = f"{worst.kind}: {worst.meaning}"
+        made = f"at about step {start.last_step:,}" if start.last_step else "before its first step"
+        text = f"Start {start.number} ended {made} ({worst.kind}): {worst.meaning}"
+        is_last = start.number == len(self._run.starts)
+        self._run.remark("duration", "" if is_last else text, worst.advice)

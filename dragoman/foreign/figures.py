@@ -11,9 +11,14 @@ _FIGURE = re.compile(rf"(?<![\w.,])~?({_NUMBER})\s*([kKmM](?![a-zA-Z]))?")
 _RANGE = re.compile(rf"(?<![\w.,])({_NUMBER})\s*(?:-|–|to)\s*({_NUMBER})(?![\w])")
 _SCALES = {"k": 1e3, "m": 1e6}
 _RATE = re.compile(
-    rf"({_NUMBER})\s*([kKmMgG])?\s*(bits?|bytes?|bps|Bps|b|B)(?![a-zA-Z])\s*"
+    rf"({_NUMBER})\s*([kKmMgG])?(?:i(?=[bB])|ilo|ega|iga)?\s*(bits?|bytes?|bps|Bps|b|B)(?![a-zA-Z])\s*"
     r"(?:/\s*s(?:ec(?:ond)?)?|ps|per second|/\s*(\d+)?\s*min)?"
 )
+_DURATION = re.compile(
+    rf"(?:({_NUMBER})\s*d(?:ays?)?(?![a-z])[\s,and]*)?(?:({_NUMBER})\s*h(?:(?:ou)?rs?)?(?![a-z])[\s,and]*)?"
+    rf"(?:({_NUMBER})\s*m(?:in(?:ute)?s?)?(?![a-z])[\s,and]*)?(?:({_NUMBER})\s*s(?:ec(?:ond)?s?)?(?![a-z]))?"
+)
+_HOURS = (24.0, 1.0, 1 / 60, 1 / 3600)
 _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
@@ -29,12 +34,37 @@ def figure(text: str | None) -> float | None:
 
 
 def hours(text: str | None) -> float | None:
-    """A duration written in hours, unless it says days or minutes."""
+    """A duration: in the units that it names, as a clock shows it, or else in hours."""
+    text = text or ""
     value = figure(text)
-    if value is None:
+    if clock := re.search(r"(?<![\d:.])(\d+):(\d\d)(?::(\d\d))?(?![\d:])", text):
+        return int(clock[1]) + int(clock[2]) / 60 + int(clock[3] or 0) / 3600
+    for found in _DURATION.finditer(text):
+        parts = [(_plain(part), each) for part, each in zip(found.groups(), _HOURS, strict=True) if part]
+        if not parts:
+            continue
+        whole = sum(part * each for part, each in parts)
+        both = _RANGE.search(text)
+        is_range = both and both.start(2) == found.start() and len(parts) == 1
+        return (value or 0.0) * parts[0][1] if is_range else whole
+    return value
+
+
+def step_seconds(text: str | None) -> float | None:
+    """A time per step: `1.7 s`, `300ms`, `0.6 steps/s`, `4 mins for 100 steps`, `1,7`."""
+    text = re.sub(
+        r"(?<![\d,])(\d),(\d+)(?![\d,])", r"\1.\2", text or ""
+    )  # no step takes thousands of seconds
+    value, found = figure(text), _FIGURE.search(text)
+    if not value or not found:
         return None
-    unit = re.search(r"\d\s*(days?|d\b|min)", text or "")
-    return value * (24 if unit[1].startswith("d") else 1 / 60) if unit else value
+    after = text[found.end() :]
+    if re.match(rf"(?:\s*-\s*(?:{_NUMBER}))?\s*(?:steps?|it(?:eration)?s?)\s*(?:/|per)\s*s", after):
+        return 1 / value
+    unit = re.match(r"\s*(ms|milli|min)", after)
+    value *= {"ms": 1e-3, "milli": 1e-3, "min": 60.0}[unit[1]] if unit else 1.0
+    many = re.match(r"\s*[a-zA-Z]*\s*(?:for|per|/|every)\s*(\d+)\s*(?:steps|it)", after)
+    return value / int(many[1]) if many else value
 
 
 def rounding(text: str | None) -> float:
@@ -59,7 +89,8 @@ def figures(text: str | None) -> list[float]:
 
 def bits_per_second(text: str | None) -> float | None:
     """A link as it is ordered: 1gbit, 1000 Mbps, 1000 (megabits, as clouds have it), 1GB (a gigabit)."""
-    found = re.search(rf"({_NUMBER})\s*([kKmMgG])?", text or "")
+    plain = rf"({_NUMBER})\s*([kKmMgG])"  # `2 x 1 Gbps`: the figure is the one with a unit
+    found = re.search(plain, text or "") or re.search(f"{plain}?", text or "")
     if not found:
         return None
     # Links are sold in bits: a B in an order is a slip of the shift key.

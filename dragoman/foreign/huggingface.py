@@ -22,12 +22,15 @@ def is_one(head: bytes) -> bool:
 
 def read(lines: Lines, gathered: Gathered) -> None:
     state = _state(lines)
-    history = [row for row in state.get("log_history", []) if isinstance(row, dict)]
+    history = state.get("log_history")
+    history = [row for row in history if isinstance(row, dict)] if isinstance(history, list) else []
     evaluations = [row for row in history if any(name.startswith("eval_") for name in row)]
-    summary = next((row for row in reversed(history) if "train_runtime" in row), {})
+    summary: dict[str, Any] = next((row for row in reversed(history) if "train_runtime" in row), {})
     steps = number(state.get("global_step"))
     evaluated = sum(number(row.get("eval_runtime")) for row in evaluations if "eval_runtime" in row)
     whole = number(summary.get("train_runtime"))
+    if whole <= evaluated:  # a run that went on from a checkpoint: the clock was started anew
+        whole = NAN
     seconds = (
         (whole - evaluated) / steps if steps > 0 else NAN
     )  # the Trainer's clock runs on while it evaluates
@@ -49,7 +52,10 @@ def read(lines: Lines, gathered: Gathered) -> None:
     for row in evaluations:
         _evaluation(row, gathered)
     _facts(state, summary, gathered)
-    gathered.start.reason = "finished" if summary and steps >= number(state.get("max_steps")) else None
+    if whole == whole:
+        gathered.fact("wall_seconds", whole)
+    # The state of the last checkpoint is written before the summary: all steps are made by then.
+    gathered.start.reason = "finished" if steps >= number(state.get("max_steps")) > 0 else None
     gathered.source = NAME
 
 
@@ -82,7 +88,7 @@ def _evaluation(row: dict[str, Any], gathered: Gathered) -> None:
             step=int(step),
             attempt=attempt,
             time=NAN,
-            eval_loss=loss if loss == loss else None,
+            eval_loss=loss if "eval_loss" in row else None,  # not a number: it diverged
             bleu=bleu if bleu == bleu else None,
             bleu_signature="as the script computed it" if bleu == bleu else None,
             seconds=seconds if seconds == seconds else None,
@@ -105,9 +111,6 @@ def _facts(state: dict[str, Any], summary: dict[str, Any], gathered: Gathered) -
     flos, steps = number(state.get("total_flos")), number(state.get("global_step"))
     if flos > 0 and steps > 0:
         gathered.fact("flops_per_step", flos / steps)
-    wall = number(summary.get("train_runtime"))
-    if wall == wall:
-        gathered.fact("wall_seconds", wall)
     samples, per_second = (
         number(summary.get("train_samples_per_second")),
         number(summary.get("train_steps_per_second")),

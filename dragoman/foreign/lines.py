@@ -10,6 +10,7 @@ from typing import BinaryIO
 PIECE_BYTES = 1 << 22
 PACKED_BYTES = 1 << 18
 LONGEST_LINE_BYTES = 1 << 20  # what is longer is no line of a log: it is cut
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_DAMAGE = "its gzip data is cut short or damaged; read up to there"
 
@@ -23,8 +24,11 @@ class Lines:
 
     def pieces(self) -> Iterator[tuple[bytes, list[bytes]]]:
         """Some megabytes at a time, and the lines in them. Carriage returns end lines too (progress bars)."""
-        rest = b""
+        rest, is_wide = b"", None
         for data in self.data():
+            is_wide = data.startswith(UTF16_MARKS) if is_wide is None else is_wide
+            if is_wide:  # Windows' consoles write so; what a log is read for is in ASCII
+                data = data.replace(b"\0", b"")
             if b"\r" in data:
                 data = data.replace(b"\r", b"\n")
             piece = rest + data

@@ -27,6 +27,9 @@ class Nmon:
         self._time = NAN
         self._columns: dict[str, list[str]] = {}
         self._on_screen = False
+        self._label = ""  # of the snapshot whose time is known
+        self._undated: dict[str, list[dict[str, Any]]] = {}  # rows that came before it, in a sorted file
+        self._is_headless = False
         self.is_found = False
 
     def line(self, text: str) -> None:
@@ -41,11 +44,15 @@ class Nmon:
             self._about(cells[1], cells[2])
         elif cells[0] == "ZZZZ" and len(cells) > 3:
             self.is_found = True
-            self._time = _moment(cells[3], cells[2])
+            self._label, self._time = cells[1], _moment(cells[3], cells[2])
+            for row in self._undated.pop(self._label, []):
+                row["time"] = self._time - self._interval
         elif len(cells) > 2 and not re.fullmatch(r"T\d+", cells[1]):
             self._columns[cells[0]] = [cell.strip() for cell in cells[2:]]
         elif cells[0] in self._columns and len(self._run.nics) < _MOST_ROWS:
-            self._row(cells[0], [number(cell) for cell in cells[2:]])
+            self._row(cells[0], cells[1], [number(cell) for cell in cells[2:]])
+        elif cells[0] == "NET":
+            self._is_headless = True
 
     def _about(self, name: str, value: str) -> None:
         if name == "progname" and value.startswith("nmon"):
@@ -55,19 +62,21 @@ class Nmon:
         elif name == "interval":
             self._interval = number(value)
 
-    def _row(self, table: str, values: list[float]) -> None:
+    def _row(self, table: str, label: str, values: list[float]) -> None:
         columns = dict(zip(self._columns[table], values, strict=False))
         # A row is the mean over the interval that ends at its time.
-        base = {"host": self._host, "time": self._time - self._interval, "span": self._interval}
+        time = self._time if label == self._label else NAN
+        base = {"host": self._host, "time": time - self._interval, "span": self._interval, "snapshot": label}
         if table == "NET":
             for name in columns:
                 if name.endswith("-read-KB/s"):
                     interface = name.removesuffix("-read-KB/s")
                     sent = columns.get(f"{interface}-write-KB/s", NAN)
-                    self._nic(base | {"interface": interface}, KB * sent, KB * columns[name])
+                    meters = {"sent_bytes": KB * sent, "received_bytes": KB * columns[name]}
+                    self._keep(self._run.nics, base | {"interface": interface} | meters)
         elif table == "CPU_ALL":
             busy = columns.get("User%", NAN) + columns.get("Sys%", NAN)
-            self._run.hosts.append(base | {"cpu_share": busy / 100})
+            self._keep(self._run.hosts, base | {"cpu_share": busy / 100})
         elif table in ("DISKREAD", "DISKWRITE"):
             # Partitions repeat what their disks counted.
             whole = [
@@ -76,10 +85,13 @@ class Nmon:
                 if not re.fullmatch(r"(xvd|sd|vd|nvme\d+n\d+p)[a-z]*\d+", name)
             ]
             key = "disk_read_bytes" if table == "DISKREAD" else "disk_written_bytes"
-            self._run.hosts.append(base | {key: KB * sum(value for value in whole if value == value)})
+            self._keep(self._run.hosts, base | {key: KB * sum(value for value in whole if value == value)})
 
-    def _nic(self, row: dict[str, Any], sent: float, received: float) -> None:
-        self._run.nics.append(row | {"sent_bytes": sent, "received_bytes": received})
+    def _keep(self, rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
+        label = row.pop("snapshot")
+        rows.append(row)
+        if row["time"] != row["time"]:
+            self._undated.setdefault(label, []).append(row)
 
     def _screen(self, text: str) -> None:
         """A line pasted from nmon's screen, under its header."""
@@ -88,10 +100,17 @@ class Nmon:
             return
         self.is_found = True
         row = {"host": self._host, "time": NAN, "span": 1.0, "interface": found[1]}
-        self._nic(row, KB * float(found[3]), KB * float(found[2]))
+        self._run.nics.append(
+            row | {"sent_bytes": KB * float(found[3]), "received_bytes": KB * float(found[2])}
+        )
 
     def finish(self) -> None:
-        """Nothing is left open: a cut recording just has fewer rows."""
+        """A cut recording just has fewer rows; without its head the columns have no names."""
+        if self.is_found and self._is_headless:
+            self._run.notes.append(
+                "an nmon recording without its head: whose bytes its NET lines count, and in which unit, "
+                "is not known (the lines before the first ZZZZ say it)"
+            )
 
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")

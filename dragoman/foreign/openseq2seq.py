@@ -40,6 +40,9 @@ class OpenSeq2Seq:
         self._clock = NAN  # seconds since the start's first sign
         self._last_step: int | None = None  # of a complete line
         self._is_fresh = False  # the start was seen, and no line of a step since
+        self._before = len(gathered.intervals["steps"])  # lines of other files
+        self._is_tail = False  # no start was seen before the first line
+        self._opening: set[str] = set()  # lines of the newest start that say so
         self._in_config = False
         self._section = ""
         self._config: dict[str, Any] = {}
@@ -71,7 +74,7 @@ class OpenSeq2Seq:
             self._finish_evaluation()
             self._evaluation = EvaluationRow(step=self._evaluation_step(), attempt=0, time=NAN)
         elif text.startswith(("Using horovod", "Starting training", "Restored", "Restoring")):
-            self._began()
+            self._began(text[:8])
         elif text.startswith("Finished training"):
             self._run.start.reason = "finished"
         else:
@@ -94,13 +97,17 @@ class OpenSeq2Seq:
             else:
                 self._run.fact(name, int(found[1]) if name == "parameters" else float(found[1]))
 
-    def _began(self) -> None:
-        """Several of these lines stand at one start; a start that has made steps, or failed, is over."""
+    def _began(self, words: str) -> None:
+        """Different ones of these lines stand at one start; one that has made steps, or failed, is over."""
         self.is_found = self._is_fresh = True
-        if self._run.start.last_step is not None or self._run.start.reason:
+        start = self._run.start
+        has_failed = start.reason and (start.is_over or start.reason == "finished" or words in self._opening)
+        if start.last_step is not None or has_failed:
             self._finish_evaluation()
             self._run.begin()
             self._clock, self._step, self._last_step = NAN, None, None
+            self._opening.clear()
+        self._opening.add(words)
 
     def _setting(self, text: str) -> None:
         found = _SETTING.match(text)
@@ -129,8 +136,11 @@ class OpenSeq2Seq:
         interval = int(interval) if isinstance(interval, int | float) else _DEFAULT_INTERVAL
         if self._last_step is not None:
             interval = step - self._last_step
+            self._mend_first(interval)
         self._clock = (self._clock if self._clock == self._clock else 0.0) + seconds * interval
         is_start, self._is_fresh = step == 0 or self._is_fresh, False
+        if self._last_step is None and len(self._run.intervals["steps"]) == self._before:
+            self._is_tail = not is_start
         if is_start:
             # The start, spread over an interval that was not made: no step's time.
             self._run.events.append(
@@ -143,6 +153,18 @@ class OpenSeq2Seq:
             self._run.interval(step, interval, seconds, loss=self._loss, ended=self._clock)
         self._last_step = step
         self._finish_evaluation()
+
+    def _mend_first(self, interval: int) -> None:
+        """A log that begins in the middle: its first line speaks for as many steps as its second."""
+        steps = self._run.intervals["steps"]
+        if not self._is_tail or len(steps) != self._before + 1:
+            return
+        more = interval - steps[-1]
+        steps[-1] = interval
+        self._clock += more * self._run.intervals["seconds"][-1]
+        self._run.intervals["ended"][-1] = self._clock
+        if (first := self._run.start.first_step) is not None:
+            self._run.start.first_step = max(0, first - int(more))
 
     def _evaluation_step(self) -> int:
         """Evaluations come at multiples of eval_steps, between two printed steps."""

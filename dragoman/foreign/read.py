@@ -26,6 +26,7 @@ from dragoman.foreign import (
 from dragoman.foreign.gathered import Gathered
 from dragoman.foreign.lines import Lines, head
 from dragoman.foreign.sstable import Broken
+from dragoman.foreign.wrapping import unwrapped
 
 LOOKED_FOR = (openseq2seq, fairseq, nmon, nvidia, cluster, faults, huggingface, tensorboard, tfcheckpoint)
 _NAMES = ("OpenSeq2Seq log", "fairseq log", "nmon recording", "nvidia-smi output", "NCCL and device lines")
@@ -35,7 +36,6 @@ _MATCH = re.compile(
         for number, module in enumerate((openseq2seq, fairseq, nmon, nvidia, cluster))
     )
 ).match
-_TAG = re.compile(rb"^\[\d+,\d+\]<std(?:out|err)>: ?")  # mpirun --tag-output
 _LONGEST_LINE = 20_000  # bytes of a line that are looked at
 _CHECKPOINT_PARTS = re.compile(r"\.(data-\d+-of-\d+|meta)$")
 
@@ -77,6 +77,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
             continue
         inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _is_known_name(file.name)]
+        inside = [file for file in inside if not _has_finer(file)]
         indexes = sorted((file for file in inside if file.suffix == ".index"), key=_checkpoint_step)
         states = sorted(
             (file for file in inside if file.suffix == ".json"), key=lambda file: file.stat().st_size
@@ -93,8 +94,14 @@ def _is_known_name(name: str) -> bool:
     return (
         "tfevents" in name
         or plain in ("trainer_state.json", "nohup.out")
-        or plain.endswith((".nmon", ".log", ".out", ".index"))
+        or plain.endswith((".nmon", ".log", ".out", ".err", ".index"))
     )
+
+
+def _has_finer(path: Path) -> bool:
+    """fairseq writes the same curves once an epoch (train) and once an interval (train_inner)."""
+    folder = path.parent
+    return "tfevents" in path.name and folder.name == "train" and (folder.parent / "train_inner").is_dir()
 
 
 def _checkpoint_step(path: Path) -> int:
@@ -140,8 +147,7 @@ def _text(lines: Lines, gathered: Gathered) -> str | None:
     takers = {f"r{number}": reader.line for number, reader in enumerate(readers)}
     failures = faults.Faults(gathered)
     for piece, rows in lines.pieces():
-        if b"<std" in piece:
-            rows = [_TAG.sub(b"", row, count=1) for row in rows]
+        rows = unwrapped(piece, rows)
         matches = list(map(_MATCH, rows))
         # Words of faults are looked for in all other lines at once; few pieces of a log hold any.
         others = b"\n".join(

@@ -28,6 +28,7 @@ from dragoman.foreign.nmon import KB
 from dragoman.plan import gpu_types
 
 AGREEMENT = 2 / 3  # of the rows that say it, for a fact to be taken over by those that do not
+FINE = 0.005  # rounding of a written step time, as a share of it
 SAME_STEP = 0.15  # a written step time and total over steps, which holds evaluations and restarts too
 _KNOWN = (
     "run", "gpu", "nodes_x_gpus", "n_ranks", "requested_network", "precision", "batch_size_per_gpu",
@@ -36,6 +37,7 @@ _KNOWN = (
     "gpu_power_screenshot_W",
 )  # fmt: skip
 _SIZE = r"(?<![\w.])([\d,]+(?:\.\d+)?)\s*([mMgG]?)(?:[bB](?:ytes)?)?(?![a-z])"
+_SPELT = ("one|single", "two", "three", "four")
 _MACHINE_WORDS = r"(?:machines?|nodes?|hosts?|VMs?|instances?)"
 
 
@@ -46,6 +48,7 @@ class Row:
     values: dict[str, Any] = field(default_factory=dict)  # fact -> value
     assumed: dict[str, Any] = field(default_factory=dict)
     power: list[float] = field(default_factory=list)  # watts
+    power_limit: float | None = None  # as written beside them
     remarks: list[tuple[str, str]] = field(default_factory=list)  # finding, text
 
 
@@ -58,9 +61,11 @@ def read(path: Path, common: Given) -> list[tuple[Row, Diagnosis]]:
 
 def _cells(path: Path) -> list[dict[str, str]]:
     try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            reader = csv.DictReader(file)
-            names = [name for name in reader.fieldnames or [] if name in _KNOWN]
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            first = file.readline()
+            divider = max(",;\t", key=first.count)
+            names = [_column(name) for name in next(csv.reader([first], delimiter=divider), [])]
+            reader = csv.DictReader(file, fieldnames=names, delimiter=divider)
             if not {"run", "n_ranks", "hours", "sec_per_step_written", "sec_per_step_log"} & set(names):
                 hint = f"its first line should name some of {', '.join(_KNOWN)}"
                 raise DataError("no known columns", path=path, hint=hint)
@@ -68,6 +73,12 @@ def _cells(path: Path) -> list[dict[str, str]]:
             return [{name: (row.get(name) or "").strip() for name in (*_KNOWN, "cloud")} for row in reader]
     except csv.Error as error:
         raise DataError(f"not CSV: {error}", path=path) from None
+
+
+def _column(name: str) -> str:
+    """A known column's name however it is capitalised."""
+    plain = name.strip().lower().replace(" ", "_")
+    return next((known for known in (*_KNOWN, "cloud") if known.lower() == plain), plain)
 
 
 # --- one row ----------------------------------------------------------------------------------------------
@@ -94,14 +105,25 @@ def _row(cells: dict[str, str], number: int) -> Row:
         row.values |= {"nic_kb_per_s": sent, "nic_bytes_per_second": KB * sent}
     row.values["given_step_seconds"] = _step_seconds(cells, steps, hours, row)
     row.values["parameters_by_checkpoint"] = _parameters(cells["checkpoint_answer"], row.values["precision"])
-    row.power = [watts for watts in figures.figures(cells["gpu_power_screenshot_W"]) if 10 <= watts <= 1000]
+    row.power, row.power_limit = _power(cells["gpu_power_screenshot_W"])
     return row
+
+
+def _power(text: str) -> tuple[list[float], float | None]:
+    """Watts drawn, of `42W / 250W`, `42 of 250`, `43,44; 158 at 79%`, and the limit if it is named."""
+    plain = re.sub(r"(?<=\d)\s*W(?:atts?)?\b", "", text)
+    pairs = re.findall(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:/|of)\s*(\d+(?:\.\d+)?)(?![\w.])", plain)
+    if pairs:
+        return [float(drawn) for drawn, _ in pairs], max(float(limit) for _, limit in pairs)
+    return [watts for watts in figures.figures(plain) if 10 <= watts <= 1000], None
 
 
 def _placing(ranks_text: str, nodes: str) -> tuple[int | None, int | None]:
     """Ranks and machines, of `2x2`, `1+1`, `2 v100 machines`, `2 GPUs per VM`."""
     ranks = figure(ranks_text)
     machines = None
+    for number, names in enumerate(_SPELT, start=1):
+        nodes = re.sub(rf"\b(?:{names})\b", str(number), nodes, flags=re.IGNORECASE)
     if found := re.search(r"(\d+)\s*x\s*(\d+)", nodes):
         machines, ranks = int(found[1]), ranks or int(found[1]) * int(found[2])
     elif re.fullmatch(r"\d+(?:\s*\+\s*\d+)+.*", nodes):
@@ -119,14 +141,13 @@ def _step_seconds(cells: dict[str, str], steps: float | None, hours: float | Non
     if logged := figure(cells["sec_per_step_log"]):
         return logged
     text = cells["sec_per_step_written"]
-    written = figure(text)
-    if written and re.match(r"\W*(?:about |around |~)*[\d.]+ ?ms", text):
-        written /= 1000
+    written = figures.step_seconds(text)
     whole = 3600 * hours / steps if hours and steps else None
     if not whole:
         return written
     if not written or abs(written / whole - 1) <= SAME_STEP:
-        is_finer = written and rounding(text) <= rounding(cells["hours"])
+        # Their quotient also holds evaluations and restarts: a written figure of some digits is better.
+        is_finer = written and rounding(text) <= max(FINE, rounding(cells["hours"]))
         return written if is_finer else whole
     took = f"{words.seconds(3600 * (hours or 0))} for {steps:,.0f} steps is {words.seconds(whole)} per step"
     if abs(1 / written / whole - 1) <= SAME_STEP:
@@ -202,7 +223,7 @@ def _answered(row: Row) -> Diagnosis:
     for name, value in row.assumed.items():
         gathered.fact(name, value, ESTIMATED if name == "parameters" else ASSUMED)
     kinds = gpu_types.named(gathered.value("device"))
-    limit = max((kind.watts for kind in kinds), default=NAN)
+    limit = row.power_limit or max((kind.watts for kind in kinds), default=NAN)
     for number, watts in enumerate(row.power):
         meters = {"power_watts": watts, "power_limit_watts": limit}
         gathered.gpus.append({"host": "", "time": NAN, "span": 1.0, "gpu": number, **meters})

@@ -22,10 +22,11 @@ _EVAL_LOSS = (
     "Eval_loss",
 )
 _BLEU = ("eval/bleu", "valid/bleu", "bleu", "eval_bleu", "Eval_BLEU")
+_HELD_OUT = ("valid", "validation", "eval", "dev", "test")  # folders
 _TEACHER_FORCED = ("Eval_BLEU_Score",)  # OpenSeq2Seq's: the reference is fed to the decoder
 _RATE = ("learning_rate", "train/learning_rate", "lr", "train_inner/lr", "train/lr")
 _NORM = ("global_gradient_norm", "train/grad_norm", "train_inner/gnorm", "gradient_norm")
-_KNOWN = (*_LOSS, *_EVAL_LOSS, *_BLEU, *_TEACHER_FORCED, *_RATE, *_NORM)
+_KNOWN = ("nll_loss", *_LOSS, *_EVAL_LOSS, *_BLEU, *_TEACHER_FORCED, *_RATE, *_NORM)
 _LONGEST_EVENT = 1 << 26
 
 Point = tuple[int, float, float]  # step, time, value
@@ -45,6 +46,10 @@ def read(lines: Lines, gathered: Gathered) -> bool:
             scalars.setdefault(name, []).append((step, time, value))
     if not scalars:
         return False
+    if lines.path.parent.name in _HELD_OUT:  # a writer for each part of the data: all call it `loss`
+        found = _series(scalars, ("nll_loss", *_LOSS))
+        scalars = {name: points for name, points in scalars.items() if name in (*_EVAL_LOSS, *_BLEU)}
+        scalars.setdefault("eval_loss", found)
     # A log of the same run is finer than its curves, and was read before them.
     if gathered.source in ("", NAME):
         _steps(scalars, gathered)

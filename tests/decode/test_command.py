@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import engines
+from dragoman import cli, engines
 from dragoman.decode import Options
 from tests.decode.models import SENTENCES, make_run
 from tests.train.runs import started
@@ -43,9 +43,9 @@ def lines(texts: list[str]) -> str:
 
 
 def test_standard_input_goes_to_standard_output(run: Path, expected: list[str]) -> None:
-    done = translate(run, *QUICK, text=lines([*SENTENCES, "", SENTENCES[0]]))
+    done = translate(run, *QUICK, text="\ufeff" + lines([*SENTENCES, "", SENTENCES[0]]))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == lines([*expected, "", expected[0]])
+    assert done.stdout == lines([*expected, "", expected[0]])  # a byte order mark is no part of the text
 
 
 def test_files_of_every_kind_go_to_a_folder(run: Path, expected: list[str], tmp_path: Path) -> None:
@@ -53,15 +53,21 @@ def test_files_of_every_kind_go_to_a_folder(run: Path, expected: list[str], tmp_
     (tmp_path / "b.tsv").write_text(lines(SENTENCES[:3]))
     (tmp_path / "c.po").write_text(f'msgid "{SENTENCES[0]}"\nmsgstr ""\n')
     done = translate(
-        run, tmp_path / "a.txt.gz", tmp_path / "b.tsv", tmp_path / "c.po", "-o", tmp_path / "out", *QUICK
+        run,
+        tmp_path / "a.txt.gz",
+        tmp_path / "b.tsv",
+        tmp_path / "c.po",
+        "-o",
+        tmp_path / "new" / "out",
+        *QUICK,
     )
     assert done.returncode == 0, done.stderr
     assert f"{len(SENTENCES) + 4} translated" in done.stderr
-    assert gzip.decompress((tmp_path / "out" / "a.txt.gz").read_bytes()).decode() == lines(expected)
-    assert (tmp_path / "out" / "b.tsv").read_text() == lines(
+    assert gzip.decompress((tmp_path / "new" / "out" / "a.txt.gz").read_bytes()).decode() == lines(expected)
+    assert (tmp_path / "new" / "out" / "b.tsv").read_text() == lines(
         [f"{source}\t{target}" for source, target in zip(SENTENCES[:3], expected, strict=False)]
     )
-    assert expected[0] in (tmp_path / "out" / "c.po").read_text()
+    assert expected[0] in (tmp_path / "new" / "out" / "c.po").read_text()
 
 
 def test_several_translations_come_with_scores_in_rows_or_as_json(run: Path) -> None:
@@ -109,15 +115,22 @@ def test_a_reader_that_has_enough_is_no_error_to_speak_of(run: Path) -> None:
         (["a.txt", "--best", "2", "-o", "x"], "on standard output only"),
         (["--best", "9"], "a beam of 4 finds no more"),
         (["a.txt", "-o", "a.txt"], "written over itself"),
+        (["a.txt", "none.txt"], "none.txt: no such file"),
     ],
     ids=str,
 )
-def test_wrong_use_is_said_in_a_line(run: Path, tmp_path: Path, words: list[str], message: str) -> None:
+def test_wrong_use_is_said_before_a_model_is_loaded(
+    tmp_path: Path,
+    words: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for name in ("a.txt", "a.po"):
         (tmp_path / name).write_text("")
-    done = subprocess.run(
-        [*TRANSLATE, str(run), *words], capture_output=True, text=True, timeout=120, cwd=tmp_path
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["dragoman", "translate", "no-such-model", *words])
+    with pytest.raises(SystemExit, match="2|1"):
+        cli.main()
+    said = capsys.readouterr()
+    assert (said.out, message in said.err) == ("", True), said.err

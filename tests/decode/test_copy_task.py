@@ -8,7 +8,8 @@ import torch
 
 from dragoman.config import Model
 from dragoman.data.tokens import EOS
-from dragoman.decode import Options, search
+from dragoman.decode import Options
+from dragoman.decode.search import search
 from dragoman.model import Transformer
 
 VOCABULARY = 24

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from dragoman.data.tokens import EOS
-from dragoman.decode import Options, search
+from dragoman.decode import Options
 from dragoman.decode.sample import sample
+from dragoman.decode.search import search
 from tests.decode.test_search import build, sentences
 from tests.model import reference
 

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from dragoman.config import Model
 from dragoman.data.tokens import EOS
-from dragoman.decode import Hypothesis, Options, search
+from dragoman.decode import Options
 from dragoman.decode.sample import sample
+from dragoman.decode.search import Hypothesis, search
 from dragoman.model import Transformer
 from tests.model import reference
 

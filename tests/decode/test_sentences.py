@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -27,6 +28,7 @@ def sentences(text: str, longest: int = 1_000_000, always: bool = True) -> list[
         ["He said “Go.”", "She went."],
         ['He said: "Stop!"', '"Why?"', "(Because.)", "Then he left."],
         ["Dr. Smith met J. R. Miller at 5.30 p.m. near St. Mary's.", "It rained."],
+        ["Hello.", "Dr. Smith came (cf. Fig. 3).", "Mr. Miller left."],
         ["Das kostet ca. 3.50 Euro, z. B. bei Nr. 5.", "Über alles."],
         ["version 2.0 is out.", "Get it at www.example.org now."],
         ["He waited… and waited.", "Nothing."],
@@ -40,6 +42,13 @@ def test_sentences_end_where_they_end(expected: list[str]) -> None:
     for space in (" ", "  "):
         separator = "" if expected[0].endswith("。") else space
         assert sentences(separator.join(expected)) == expected
+
+
+@pytest.mark.parametrize("part", ["A. ", '"', "）", "! ", "。", "([", "a,"])
+def test_no_text_takes_the_square_of_its_length(part: str) -> None:
+    began = time.process_time()
+    split(part * (20_000 // len(part)), 128, words, always=True)
+    assert time.process_time() - began < 2  # of which 0.1 are enough; a server would stand still meanwhile
 
 
 def test_a_text_that_is_not_too_long_stays_whole() -> None:

@@ -19,6 +19,7 @@ from dragoman.data.clean import normalise
 from dragoman.data.tokens import Tokenizer, learn
 from dragoman.decode import Options
 from dragoman.decode.translate import encode
+from dragoman.errors import UsageError
 from dragoman.export.export import export
 from dragoman.export.tokenizer_json import build
 from tests.decode.models import SENTENCES, make_run
@@ -114,3 +115,8 @@ def test_a_vocabulary_with_a_table_of_characters_is_followed() -> None:
     vocabulary = Tokenizer.load(SHARED / "wmt16-vocab" / "m_common.model")
     ours, theirs = own_and_fast(vocabulary, ["Ein Fließtext ½ ﬁ ⅷ", "Ｆｕｌｌ　ｗｉｄｔｈ", *SENTENCES, *ODD])
     assert ours == theirs
+
+
+def test_the_folder_is_no_model_to_us_and_the_reason_is_said(folder: Path) -> None:
+    with pytest.raises(UsageError, match="format of Hugging Face's transformers, which is not run here"):
+        engines.load(folder)

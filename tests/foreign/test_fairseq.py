@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,43 @@ def test_gradients_of_an_fp16_model_are_exchanged_in_two_bytes(tmp_path: Path) -
 def test_a_log_without_its_last_line_was_not_finished(tmp_path: Path) -> None:
     made = diagnose([logs.written(tmp_path, log(end="begin save checkpoint"))], Given())
     assert numbers(made)["duration"]["finished"] is False
+
+
+def test_hydra_writes_its_own_times(tmp_path: Path) -> None:
+    text = re.sub(r"(?m)^(\S+ \S+) \| INFO \| (\S+) \| ", r"[\1,123][\2][INFO] - ", log())
+    found = numbers(diagnose([logs.written(tmp_path, text)], Given()))
+    assert found["step_time"]["mean_seconds"] == pytest.approx(2.0)
+    assert found["duration"]["finished"] is True
+
+
+OLD = """\
+Namespace(arch='transformer', fp16=True, max_update=5000, update_freq=[1], warmup_updates=4000)
+| num. model params: 60880896 (num. trained: 60880896)
+| training on 4 GPUs
+"""
+
+
+def old(step: int) -> str:
+    """Up to 0.9: no times, updates per second in whole numbers."""
+    line = f"| epoch 001:    {step} / 5000 loss=9.1, nll_loss=8.5, wps=3500, ups=2, wpb=3600, bsz=120"
+    return f"{line}, num_updates={step}, lr=0.0001, wall={step * 6 // 10}, train_wall={step // 2}\n"
+
+
+def test_an_old_log_is_timed_by_its_wall_clock(tmp_path: Path) -> None:
+    valid = "| epoch 001 | valid on 'valid' subset | loss 8.1 | nll_loss 7.2 | ppl 150.1 | num_updates 2000\n"
+    text = OLD + "".join(map(old, range(100, 2001, 100))) + valid + "| done training in 1205.0 seconds\n"
+    made = diagnose([logs.written(tmp_path, text)], Given(machines=2))
+    found = numbers(made)
+    assert found["step_time"]["mean_seconds"] == pytest.approx(0.6)
+    assert found["convergence"]["last_eval_loss"] == 7.2
+    assert found["duration"]["finished"] is True
+    assert made.records.facts.ranks == 4
+    assert made.records.facts.gradient_bytes == 2 * 60_880_896  # fp16=True, in a Namespace
+
+
+def test_a_tail_counts_its_own_steps(tmp_path: Path) -> None:
+    lines = [line for line in log().splitlines(keepends=True) if "train_inner" in line]
+    made = diagnose([logs.written(tmp_path, "".join(lines[5:]))], Given())
+    assert numbers(made)["duration"]["training_seconds"] == pytest.approx(500 * 2.0)
+    answer = next(finding for finding in made.findings if finding.id == "duration").answer
+    assert "The log begins at step 501: these times are of its 500 steps only" in answer

@@ -63,6 +63,41 @@ def test_failed_starts_before_the_run_are_told_apart(tmp_path: Path) -> None:
     assert found.numbers["wall_seconds"] == pytest.approx(500 * 1.7 + 88.1 + 20)
 
 
+@pytest.mark.parametrize(
+    "line", ["a1:1:2 [0] NCCL WARN NET/IB : unable to open", "ImportError: No module named 'apex'"]
+)
+def test_a_warning_after_which_steps_were_made_was_no_end(tmp_path: Path, line: str) -> None:
+    text = logs.openseq2seq(head=logs.HEAD.replace("*** Starting", f"{line}\n*** Starting"))
+    found = duration(tmp_path, text)
+    assert "the log ends at step 2,000" in found.answer
+    assert found.numbers["attempts"] == 1
+
+
+def test_a_fault_is_the_end_though_buffered_lines_were_written_after_it(tmp_path: Path) -> None:
+    text = logs.openseq2seq(2000).replace("*** Global step 1600", "CUDA out of memory\n*** Global step 1600")
+    assert "(out of memory" in duration(tmp_path, text).answer
+
+
+def test_a_failed_launch_after_a_run_is_another_start(tmp_path: Path) -> None:
+    found = duration(tmp_path, logs.openseq2seq(500) + NOT_EMPTY + ABORTED)
+    assert found.numbers["attempts"] == 2
+    assert "after 2 attempts (launch failure" in found.answer
+    finished = duration(tmp_path, logs.openseq2seq(500, end="*** Finished training\n") + NOT_EMPTY)
+    assert finished.numbers["finished"] is True
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("Killed by signal 2.", "stopped"),
+        ("[a1:01234] Signal: Segmentation fault (11)", "crash"),
+        ("InvalidArgumentError: Nan in summary histogram for: loss", "diverged"),
+    ],
+)
+def test_signals_are_told_apart(tmp_path: Path, line: str, kind: str) -> None:
+    assert f"({kind}: " in duration(tmp_path, logs.openseq2seq(500, end=f"{line}\n")).answer
+
+
 def test_words_of_faults_in_the_examples_are_no_faults(tmp_path: Path) -> None:
     example = "***     *****EVAL Source[0]: Killed Error CUDA out of memory KeyboardInterrupt\n"
     assert "the log ends" in duration(tmp_path, logs.openseq2seq() + example * 20).answer

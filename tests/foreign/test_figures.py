@@ -64,3 +64,50 @@ def test_several_gpus_in_one_text_are_all_found() -> None:
     assert [kind.name for kind in named("one 2xP100 VM + one 2xV100 VM")] == ["V100", "P100"]
     assert [kind.name for kind in named("Tesla P40")] == ["P40"]
     assert named("a GPU") == named(None) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("23h 36m", 23.6),
+        ("23h36min", 23.6),
+        ("23:36:00", 23.6),
+        ("23 hours and 36 minutes", 23.6),
+        ("1 day, 2 hours", 26),
+        ("85000 seconds", 85000 / 3600),
+        ("22-24 hours", 23),
+        ("1416 minutes", 23.6),
+        ("24 hours (86400 s)", 24),
+        ("unknown", None),
+    ],
+)
+def test_durations_are_read_in_their_units(text: str, hours: float | None) -> None:
+    assert figures.hours(text) == (hours and pytest.approx(hours))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1.7 s", 1.7),
+        ("1,7", 1.7),
+        ("about 300ms", 0.3),
+        ("0.5 steps/s", 2),
+        ("0.5 steps per second", 2),
+        ("1.67 (0.6 steps/s)", 1.67),
+        ("around 4 mins for 100 steps", 2.4),
+        ("170 s per 100 steps", 1.7),
+        ("about 2 to 3 seconds", 2.5),
+        ("-", None),
+    ],
+)
+def test_a_step_time_is_read_in_its_unit(text: str, seconds: float | None) -> None:
+    assert figures.step_seconds(text) == (seconds and pytest.approx(seconds))
+
+
+def test_a_link_is_the_figure_with_a_unit() -> None:
+    assert figures.bits_per_second("2 x 1 Gbps") == 1e9
+
+
+@pytest.mark.parametrize("text", ["200 MiB/s", "200 megabytes per second", "200 MB/s"])
+def test_rates_are_read_in_words_too(text: str) -> None:
+    assert [reading.bytes_per_second for reading in figures.readings(text)] == [200e6]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,26 @@ def test_a_state_cut_short_is_said_to_be(tmp_path: Path) -> None:
     path = logs.written(tmp_path, STATE.read_bytes()[:900], "trainer_state.json")
     with pytest.raises(DataError, match="not whole JSON"):
         diagnose([path], Given())
+
+
+def test_the_state_of_the_last_checkpoint_is_of_a_finished_run(tmp_path: Path) -> None:
+    """It is written before the summary with the times."""
+    state = json.loads(STATE.read_text())
+    state["log_history"] = [row for row in state["log_history"] if "train_runtime" not in row]
+    made = diagnose([logs.written(tmp_path, json.dumps(state), STATE.name)], Given())
+    assert next(finding for finding in made.findings if finding.id == "duration").numbers["finished"] is True
+
+
+def test_a_clock_that_was_started_anew_times_no_steps(tmp_path: Path) -> None:
+    state = json.loads(STATE.read_text())
+    state["log_history"][-1]["train_runtime"] = 0.01
+    made = diagnose([logs.written(tmp_path, json.dumps(state), STATE.name)], Given())
+    numbers = {finding.id: finding.numbers for finding in made.findings}
+    assert "mean_seconds" not in numbers["step_time"]
+    assert "wall_seconds" not in numbers["duration"]
+
+
+@pytest.mark.parametrize("history", [None, 3, [1, None]])
+def test_a_state_without_history_is_no_traceback(tmp_path: Path, history: object) -> None:
+    text = json.dumps({"best_metric": None, "log_history": history, "global_step": "x"})
+    assert len(diagnose([logs.written(tmp_path, text, STATE.name)], Given()).findings) == 11

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,31 @@ def test_garbage_is_called_that(tmp_path: Path, data: bytes) -> None:
     path = logs.written(tmp_path, data, "thing")
     with pytest.raises(DataError, match="nothing recognised in .*thing: looked for OpenSeq2Seq's"):
         read([path])
+
+
+def before_each(prefix: str, text: str, after: str = "") -> str:
+    return "".join(f"{prefix}{line}{after}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda text: before_each("[1,0]<stdout>:", text),
+        lambda text: before_each("Fri Jun 26 15:36:43 2020[1,0]<stdout>:", text),
+        lambda text: before_each("\x1b[32m", text, "\x1b[0m"),
+        lambda text: before_each("2020-06-26T15:36:43.272081Z ", text),
+        lambda text: text.replace("\n", "\r\n").encode("utf-16"),
+    ],
+    ids=["tags", "tags and times", "colours", "a container's times", "UTF-16"],
+)
+def test_what_others_put_around_lines_is_taken_off(
+    tmp_path: Path, wrap: Callable[[str], str | bytes]
+) -> None:
+    plain = read([logs.written(tmp_path, logs.openseq2seq(), "plain")])
+    wrapped = read([logs.written(tmp_path, wrap(logs.openseq2seq()))])
+    assert wrapped.intervals["seconds"][1:] == plain.intervals["seconds"][1:]
+    assert {name: wrapped.facts[name] for name in plain.facts} == plain.facts
+    assert wrapped.settings == plain.settings
 
 
 def test_garbage_beside_a_log_is_noted_and_the_log_read(tmp_path: Path) -> None:

@@ -75,3 +75,18 @@ def test_a_recording_cut_anywhere_is_read(tmp_path: Path) -> None:
     for end in range(len(RECORDING) + 40, len(text), 37):
         rows = read([logs.written(tmp_path, text[:end], "a1.nmon")]).nics
         assert all(np.isfinite(row["span"]) for row in rows)
+
+
+def test_a_sorted_recording_keeps_its_times(tmp_path: Path) -> None:
+    text = recording([100.0] * 10)
+    plain = read([logs.written(tmp_path, text, "a1.nmon")]).nics
+    ordered = read([logs.written(tmp_path, "\n".join(sorted(text.splitlines())), "a1.nmon")]).nics
+    assert [row["time"] for row in ordered] == [row["time"] for row in plain]
+    assert np.isfinite([row["time"] for row in ordered]).all()
+
+
+def test_a_recording_without_its_head_has_no_names_for_its_columns(tmp_path: Path) -> None:
+    text = recording([100.0] * 10)
+    found = read([logs.written(tmp_path, text[text.index("ZZZZ") :], "a1.nmon")])
+    assert not found.nics
+    assert found.notes[0].startswith("an nmon recording without its head")

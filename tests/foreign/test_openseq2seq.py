@@ -115,3 +115,10 @@ def test_a_log_cut_anywhere_is_read_up_to_there(tmp_path: Path, place: int) -> N
     made = of(tmp_path, data[: 1 + len(data) * place // 100] + b"\n*** Using horovod\n")
     assert len(made.findings) == 11
     assert not any("could not be explained" in finding.answer for finding in made.findings)
+
+
+def test_a_tail_of_another_interval_counts_its_own_steps(tmp_path: Path) -> None:
+    made = of(tmp_path, "".join(logs.pace(step, 2.0) for step in range(1550, 2001, 50)))
+    found = finding(made, "duration")
+    assert found.numbers["training_seconds"] == pytest.approx(500 * 2.0)
+    assert "The log begins at step 1,501: these times are of its 500 steps only" in found.answer

@@ -89,3 +89,50 @@ def test_a_file_without_known_columns_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"x,y\n1,2\n\xff\xfe\n")
     with pytest.raises(DataError, match="no known columns"):
         rows.read(path, Given())
+
+
+@pytest.mark.parametrize(
+    ("power", "watts", "limit"),
+    [
+        ("42W / 250W, 43W / 300W", [42, 43], 300),
+        ("42 of 250", [42], 250),
+        ("a 41,44; b 158 at 79%", [41, 44, 158], None),
+        ("about 45W each", [45], None),
+    ],
+)
+def test_a_limit_is_not_a_draw(power: str, watts: list[float], limit: float | None) -> None:
+    assert rows._power(power) == (watts, limit)
+
+
+def test_machines_may_be_spelt_out() -> None:
+    assert rows._placing("4", "a single node with 4 GPUs") == (4, 1)
+    assert rows._placing("4", "two machines") == (4, 2)
+
+
+def test_a_row_whose_bounds_contradict_each_other_is_unknown(tmp_path: Path) -> None:
+    """At 10 Gbit/s the exchange takes 0.3 s and computing 0.7 s at most: what filled a step of 1.7 s?"""
+    line = WHOLE.replace("1000 Mbps", "10 Gbps").replace('"42,43"', "")
+    found = answers(tmp_path, line)["a"]["network"]
+    assert found.verdict == "unknown"
+    # GPUs that draw their power say that it was computing, whatever the cost model says.
+    assert answers(tmp_path, line[:-6] + '"220,230",')["a"]["network"].verdict == "balanced"
+
+
+def test_hours_and_minutes_are_not_minutes(tmp_path: Path) -> None:
+    line = WHOLE.replace("23.5,1.69", "23 hours and 36 minutes,")
+    found = answers(tmp_path, line)["a"]["step_time"]
+    assert found.numbers["mean_seconds"] == pytest.approx(1.699, abs=0.001)
+
+
+def test_a_written_step_time_of_some_digits_goes_before_the_quotient(tmp_path: Path) -> None:
+    """The quotient holds evaluations and restarts as well."""
+    found = answers(tmp_path, WHOLE.replace("23.5,1.69", "25.606,1.714"))["a"]["step_time"]
+    assert found.numbers["mean_seconds"] == pytest.approx(1.714)
+
+
+def test_columns_are_known_in_any_case_order_and_dialect(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("\ufeffSec_per_step_log;GPU;nodes_x_gpus;run\n1.7;V100;2x2;x\n", encoding="utf-8")
+    ((row, found),) = rows.read(path, Given())
+    assert row.name == "x"
+    assert found.records.facts.ranks == 4

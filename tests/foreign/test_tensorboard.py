@@ -49,3 +49,18 @@ def test_events_still_being_written_are_read_up_to_there(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-7])
     numbers = next(f for f in diagnose([path], Given()).findings if f.id == "duration").numbers
     assert numbers["steps"] in (990, 1000)
+
+
+def test_a_loss_in_the_folder_of_held_out_data_is_held_out(tmp_path: Path) -> None:
+    """As fairseq writes them: one folder for each part of the data, and the same names in all."""
+    for part, every in (("train", 500), ("train_inner", 100), ("valid", 500)):
+        (tmp_path / part).mkdir()
+        writer = EventFileWriter(str(tmp_path / part))
+        for step in range(every, 2001, every):
+            summary = Summary(value=[Summary.Value(tag="loss", simple_value=9 - step / 1000)])
+            writer.add_event(Event(step=step, wall_time=1.6e9 + 1.5 * step, summary=summary))
+        writer.close()
+    numbers = {finding.id: finding.numbers for finding in diagnose([tmp_path], Given()).findings}
+    assert numbers["duration"]["attempts"] == 1
+    assert numbers["convergence"]["evaluations"] == 4
+    assert numbers["step_time"]["median_seconds"] == pytest.approx(1.5)

@@ -1,6 +1,6 @@
 """A real server in a process of its own, with an engine that needs no model: it says texts in capitals.
 
-    python -m tests.serve.stand_in --seconds 0.2      each call of the engine takes so long
+    python -m tests.serve.stand_in --gate FILE      calls of the engine wait as long as there is such a file
 
 A text with `!fail` in it makes the engine fail; `<b>` and the like come back as they are.
 """
@@ -27,20 +27,22 @@ WAIT_SECONDS = 60
 
 
 class CapitalEngine:
-    """Slow as told, and keeps what it was asked in a file."""
+    """Keeps what it was asked in a file, and waits at a gate if there is one."""
 
     name = "capitals"
+    precision = "none"
     languages = ("en", "de")
 
-    def __init__(self, seconds: float, diary: Path | None):
-        self._seconds = seconds
+    def __init__(self, diary: Path | None, gate: Path | None):
         self._diary = diary
+        self._gate = gate
 
     def translate(self, texts: Sequence[str], options: Options = Options()) -> list[list[Translation]]:  # noqa: B008
         if self._diary:
             with self._diary.open("a") as file:
                 file.write(json.dumps({"texts": list(texts), "beam": options.beam}) + "\n")
-        time.sleep(self._seconds)
+        while self._gate and self._gate.exists():
+            time.sleep(0.01)
         if any("!fail" in text for text in texts):
             raise RuntimeError("the engine is out of order")
         return [
@@ -56,6 +58,7 @@ class Server:
     url: str
     process: subprocess.Popen[str]
     diary: Path
+    gate: Path
 
     @property
     def port(self) -> int:
@@ -77,6 +80,21 @@ class Server:
             [json.loads(line) for line in self.diary.read_text().splitlines()] if self.diary.exists() else []
         )
 
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """No call of the engine comes back before the end of the block."""
+        self.gate.touch()
+        try:
+            yield
+        finally:
+            self.gate.unlink()
+
+    def wait_for_call(self) -> None:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not self.calls():
+            assert time.monotonic() < deadline, "the engine was not asked"
+            time.sleep(0.01)
+
     def wait_for(self, metric: str, value: float) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
         while self.metric(metric) < value:
@@ -86,8 +104,8 @@ class Server:
 
 @contextmanager
 def started(folder: Path, *words: object) -> Iterator[Server]:
-    diary = folder / "diary.jsonl"
-    command = [sys.executable, "-m", "tests.serve.stand_in", "--diary", diary, *words]
+    diary, gate = folder / "diary.jsonl", folder / "gate"
+    command = [sys.executable, "-m", "tests.serve.stand_in", "--diary", diary, "--gate", gate, *words]
     process = subprocess.Popen(
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -96,7 +114,7 @@ def started(folder: Path, *words: object) -> Iterator[Server]:
         line = process.stdout.readline()
         found = re.search(r"http://\S+", line)
         assert found, line + (process.stderr.read() if process.stderr and process.poll() is not None else "")
-        yield Server(found[0], process, diary)
+        yield Server(found[0], process, diary, gate)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
@@ -109,8 +127,8 @@ def main() -> None:
     from dragoman.serve.models import Models, Served
 
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--diary", type=Path)
+    parser.add_argument("--gate", type=Path)
     parser.add_argument("--token")
     parser.add_argument("--second-model", action="store_true")
     for field in fields(Limits):
@@ -118,7 +136,7 @@ def main() -> None:
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, default=field.default)
     asked = parser.parse_args()
     limits = Limits(**{field.name: getattr(asked, field.name) for field in fields(Limits)})
-    engine = CapitalEngine(asked.seconds, asked.diary)
+    engine = CapitalEngine(asked.diary, asked.gate)
     served = [Served("capitals", engine, ("en", "de"))]
     if asked.second_model:
         served.append(Served("back", engine, ("de", "en")))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -47,7 +49,7 @@ def test_a_run_is_served_until_it_is_told_to_stop(unbroken: Unbroken, tmp_path: 
         ("--host example.org", "example.org can be reached from other machines"),
         ("--token-file short", "short: expected one word of at least 16"),
         ("--token-file none", "none: cannot be read: No such file or directory"),
-        ("--port 70000", "70000"),
+        ("--port 70000", "65535"),
     ],
 )
 def test_an_unsafe_or_wrong_start_is_wrong_use(words: str, complaint: str, tmp_path: Path) -> None:
@@ -56,6 +58,13 @@ def test_an_unsafe_or_wrong_start_is_wrong_use(words: str, complaint: str, tmp_p
     assert done.returncode == 2, done.stderr
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_wrong_is_said_before_torch_is_imported(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['torch'] = None; from dragoman.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", "run", "--token-file", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert (done.returncode, "none: cannot be read" in done.stderr) == (2, True), done.stderr
 
 
 def test_a_port_that_is_taken_is_said_before_a_model_is_loaded(tmp_path: Path) -> None:

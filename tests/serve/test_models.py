@@ -17,7 +17,7 @@ class Unlabelled(CapitalEngine):
 
 
 def engine(path: Path) -> CapitalEngine:
-    return (Unlabelled if "plain" in path.name else CapitalEngine)(0, None)
+    return (Unlabelled if "plain" in path.name else CapitalEngine)(None, None)
 
 
 def test_a_model_is_called_as_told_or_after_its_run() -> None:

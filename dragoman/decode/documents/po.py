@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polib
@@ -20,30 +21,34 @@ from dragoman.decode.documents.placeholders import translate_keeping
 def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
     catalogue = parse(source)
     forms = _plural_forms(catalogue)
-    wanted = [entry for entry in catalogue if not entry.obsolete and (again or not _is_translated(entry))]
-    gaps = [gap for entry in wanted for gap in _gaps(entry, forms)]
+    wanted = [(entry, gaps) for entry in catalogue if (gaps := _gaps(entry, forms, again))]
+    gaps = [gap for _, gaps_of_entry in wanted for gap in gaps_of_entry]
     for (_, put), text in zip(gaps, translate_keeping([text for text, _ in gaps], translate), strict=True):
         put(text)
-    for entry in wanted:
+    for entry, _ in wanted:
         entry.flags = [flag for flag in entry.flags if flag != "fuzzy"]
         entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None
     out.write(str(catalogue).encode(catalogue.encoding) + b"\n")
     return Tally(len(wanted), len(catalogue) - len(wanted))
 
 
-def _is_translated(entry: polib.POEntry) -> bool:
-    return any(entry.msgstr_plural.values()) if entry.msgid_plural else bool(entry.msgstr)
+Gap = tuple[str, Callable[[str], None]]  # a text to translate, and what takes its translation
 
 
-def _gaps(entry: polib.POEntry, forms: int) -> list[tuple[str, Callable[[str], None]]]:
-    """Each text to translate, and what takes its translation."""
+def _gaps(entry: polib.POEntry, forms: int, again: bool) -> list[Gap]:
+    """None, if the entry stays as it is."""
+    has_translation = bool(entry.msgstr) or any(entry.msgstr_plural.values())
+    if entry.obsolete or (entry.fuzzy and has_translation and not again):
+        return []
     if not entry.msgid_plural:
-        return [(entry.msgid, lambda text: setattr(entry, "msgstr", text))]
+        return [] if entry.msgstr and not again else [(entry.msgid, partial(setattr, entry, "msgstr"))]
     # A language with one form uses it for several things more often than for one.
     texts = [entry.msgid, *[entry.msgid_plural] * (forms - 1)] if forms > 1 else [entry.msgid_plural]
+    filled = entry.msgstr_plural
     return [
-        (text, lambda found, form=form: entry.msgstr_plural.__setitem__(form, found))  # type: ignore[misc]
+        (text, partial(filled.__setitem__, form))
         for form, text in enumerate(texts)
+        if again or not filled.get(form)
     ]
 
 

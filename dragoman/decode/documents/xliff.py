@@ -86,7 +86,7 @@ def _fill_unit(place: etree._Element, unit: etree._Element, again: bool, tally: 
     source, target = xml.child(place, "seg-source"), xml.child(place, "target")
     if source is None:
         source = xml.child(place, "source")
-    if source is None or _is_closed(unit) or (_is_translated(target) and not again):
+    if source is None or _is_closed(unit) or (_is_translated(place, target) and not again):
         tally.left += 1
         return iter(())
     tally.translated += 1
@@ -118,14 +118,19 @@ def _is_closed(unit: etree._Element) -> bool:
     return next((mark for mark in marks if mark), "yes") == "no"
 
 
-def _is_translated(target: etree._Element | None) -> bool:
-    if target is None or target.get("state") in UNTRANSLATED_STATES:
+def _is_translated(place: etree._Element, target: etree._Element | None) -> bool:
+    if target is None or target.get("state") in UNTRANSLATED_STATES or place.get("state") == "initial":
         return False
     return any(stretch.text.strip() for stretch in _stretches(target))
 
 
 def _mark(place: etree._Element, target: etree._Element) -> None:
-    """For the translator who opens the file: this came from a machine (XLIFF 2 has no such word)."""
+    """For the translator who opens the file: this came from a machine (XLIFF 2 has no such word).
+
+    What was said of a target that was there before, that somebody approved it for one, is true no longer.
+    """
+    for word in ("approved", "subState"):
+        place.attrib.pop(word, "")
     if xml.name_of(place) == "segment":
         place.set("state", "translated")
     else:

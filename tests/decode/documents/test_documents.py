@@ -147,6 +147,23 @@ def test_again_replaces_what_was_translated(tmp_path: Path) -> None:
     assert targets(text)[1] == "<target>X</target>"
 
 
+def test_a_segment_in_its_first_state_is_not_translated_yet(tmp_path: Path) -> None:
+    copied = XLIFF_2.replace(
+        'state="final"><source>x</source><target>y', 'state="initial"><source>x</source><target>x'
+    )
+    text, tally = filled(tmp_path, "a.xliff", copied)
+    assert targets(text)[1] == "<target>X</target>"
+    assert tally == Tally(2, 1)
+
+
+def test_what_a_machine_replaced_is_approved_no_longer(tmp_path: Path) -> None:
+    approved = XLIFF_1.replace('id="2"><source>done', 'id="2" approved="yes"><source>done')
+    assert 'approved="yes"' in filled(tmp_path, "a.xlf", approved)[0]
+    assert "approved" not in filled(tmp_path, "a.xlf", approved, again=True)[0]
+    detailed = XLIFF_2.replace('state="final"', 'state="final" subState="x:signed"')
+    assert "subState" not in filled(tmp_path, "a.xliff", detailed, again=True)[0]
+
+
 def test_our_own_reader_finds_the_pairs_that_were_filled_in(tmp_path: Path) -> None:
     for name, document, expected in (("a.xlf", XLIFF_1, 7), ("a.po", PO, 4), ("a.tsv", "one\ntwo\n", 2)):
         text, _ = filled(tmp_path, name, document)
@@ -167,6 +184,14 @@ def test_po_entries_are_filled_and_the_rest_kept(tmp_path: Path) -> None:
     assert found["old"].obsolete
     assert found["open %s\n"].occurrences == [("main.c", "1")]
     assert tally == Tally(2, 3)
+
+
+def test_po_plural_forms_that_are_there_stay_and_the_missing_are_filled(tmp_path: Path) -> None:
+    entry = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\nmsgstr[1] ""\n'
+    text, tally = filled(tmp_path, "a.po", entry)
+    (found,) = polib.pofile(text)
+    assert found.msgstr_plural == {0: "%d Datei", 1: "%d FILES"}
+    assert tally == Tally(1, 0)
 
 
 def test_po_fuzzy_entries_are_replaced_if_asked(tmp_path: Path) -> None:
