@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from pytest import CallInfo, Item, TestReport
 
-from testbed.require import all_required
+from testbed.require import all_required, why_not
 
 settings.register_profile("dragoman", deadline=None, max_examples=50)  # other work may share the cores
 settings.load_profile("dragoman")
@@ -24,3 +24,10 @@ def pytest_runtest_makereport(item: Item, call: CallInfo[None]) -> Generator[Non
             report.outcome = "failed"
             report.longrepr = f"skipped, and REQUIRE_ALL=1 asks for every test: {reason}"
     return report
+
+
+@pytest.fixture(scope="session")
+def hosts_are_possible() -> None:
+    """Skips what needs hosts of the test bed where this machine cannot have them."""
+    if reason := why_not():
+        pytest.skip(reason)

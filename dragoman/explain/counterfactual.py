@@ -9,13 +9,14 @@ import numpy as np
 from dragoman.explain import words
 from dragoman.explain.parts import StepParts
 from dragoman.explain.traffic import sent_per_step
-from dragoman.measure.records import Records
+from dragoman.measure.records import Records, RunFacts
 from dragoman.plan.step import (
     BUCKET_BYTES,
     WIRE_BYTES,
     StepCost,
     bytes_per_host,
     calibrated,
+    ends_round,
     ring_bytes,
     ring_latency_seconds,
     tail_share,
@@ -88,7 +89,15 @@ def expected_bytes(records: Records) -> float | None:
     if not facts.gradient_bytes or not facts.rank_hosts:
         return None
     per_exchange = bytes_per_host(facts.rank_hosts, facts.gradient_bytes, facts.exchange)
-    return None if per_exchange is None else per_exchange / facts.exchange_every
+    return None if per_exchange is None else per_exchange * _exchanges_per_step(records)
+
+
+def _exchanges_per_step(records: Records) -> float:
+    """One, but for DiLoCo, whose rounds are shorter at the beginning of a run."""
+    steps, longest = records.steps["step"], records.facts.exchange_every
+    if longest == 1 or not len(steps):
+        return 1 / longest
+    return sum(ends_round(int(step), longest) for step in steps) / len(steps)
 
 
 def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCost | None:
@@ -105,7 +114,7 @@ def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCo
         optimizer_seconds=parts.optimizer or 0.0,
         wire_bytes=wire_bytes,
         link_bits_per_second=link_rate(records),
-        round_trip_seconds=ring_latency_seconds(_ring_members(records), round_trip),
+        round_trip_seconds=ring_latency_seconds(ring_members(records.facts), round_trip),
         tail=_tail(records),
     )
 
@@ -151,7 +160,6 @@ def _tail(records: Records) -> float:
     return tail_share(in_fp32, embedding, facts.bucket_bytes or BUCKET_BYTES)
 
 
-def _ring_members(records: Records) -> int:
+def ring_members(facts: RunFacts) -> int:
     """Of the ring that crosses between hosts."""
-    rank_hosts = records.facts.rank_hosts
-    return len(set(rank_hosts)) if records.facts.exchange == "hierarchical" else len(rank_hosts)
+    return len(set(facts.rank_hosts)) if facts.exchange == "hierarchical" else len(facts.rank_hosts)

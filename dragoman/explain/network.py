@@ -11,6 +11,7 @@ from dragoman.explain.counterfactual import (
     expected_bytes,
     link_rate,
     network_advice,
+    ring_members,
     without_exchange,
 )
 from dragoman.explain.finding import Finding, known, unknown
@@ -93,7 +94,7 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
 
 
 def _arithmetic(facts: RunFacts) -> str:
-    members = len(set(facts.rank_hosts)) if facts.exchange == "hierarchical" else facts.ranks
+    members = ring_members(facts)
     ring = f"2({members}-1)/{members} x that"
     often = f" every {facts.exchange_every} steps" if facts.exchange_every > 1 else ""
     return f"{facts.exchange} of {words.size(facts.gradient_bytes or 0)} of gradients: {ring}{often}"

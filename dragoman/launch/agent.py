@@ -43,7 +43,7 @@ _CALLS = {
     "close_door": "dragoman.launch.meeting:close_door",
     "interface_towards": "dragoman.sync.route:interface_towards",
     "data_fingerprint": "dragoman.launch.copy:data_fingerprint",
-    "make_folder": "dragoman.launch.copy:make_folder",
+    "make_room": "dragoman.launch.copy:make_room",
     "inspect": "dragoman.doctor.host:inspect",
     "clock": "dragoman.doctor.host:clock",
     "resolve": "dragoman.doctor.host:resolve",

@@ -22,8 +22,9 @@ def copy(data: Path, hosts: Sequence[Host], say: Callable[[str], None]) -> None:
     if not shutil.which("rsync"):
         raise DragomanError("rsync is not installed on this machine", hint="install it here and on the hosts")
     store.DataSet(data)  # says what is wrong with it
+    card = Card.load(data / "card.json")
     wanted = data_fingerprint(str(data))
-    if wanted != Card.load(data / "card.json").fingerprint:
+    if wanted != card.fingerprint:
         raise DataError("the files are not those of the card", path=data, hint="prepare it again")
     with ExitStack() as stack:
         # all agents start, and look at what they have, at once
@@ -34,8 +35,8 @@ def copy(data: Path, hosts: Sequence[Host], say: Callable[[str], None]) -> None:
             elif remote.call("data_fingerprint", path=str(data)) == wanted:
                 say(f"{name}: has it already")
             else:
-                say(f"{name}: sending {_gigabytes(data)}")
-                remote.call("make_folder", path=str(data))
+                say(f"{name}: sending {sum(card.files.values()) / 1e9:,.2f} GB")
+                remote.call("make_room", path=str(data), files=card.files)
                 _send(data, name)
                 if remote.call("data_fingerprint", path=str(data)) != wanted:
                     raise DataError(
@@ -54,14 +55,29 @@ def data_fingerprint(path: str) -> str | None:
         return None
 
 
-def make_folder(path: str) -> None:
-    Path(path).mkdir(parents=True, exist_ok=True)
+def make_room(path: str, files: dict[str, int]) -> None:
+    """The folder, on a disk that has room for what is not there yet. What rsync says of a full disk is lost
+    now and then, with the connection."""
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    lacking = sum(size for name, size in files.items() if not _has(folder / name, size))
+    free = shutil.disk_usage(folder).free
+    if lacking > free:
+        raise DragomanError(
+            f"no room: {lacking / 1e6:,.2f} MB to come, {free / 1e6:,.2f} MB free",
+            path=path,
+            hint="make room there",
+        )
+
+
+def _has(file: Path, size: int) -> bool:
+    return file.exists() and file.stat().st_size == size
 
 
 def _send(data: Path, host: str) -> None:
     # Equal size and time are no proof that a file is the same: --checksum reads it. --protect-args: the path
     # is not shown to the far shell.
-    options = ["--archive", "--delete", "--checksum", "--protect-args", "--rsh=ssh -o BatchMode=yes"]
+    options = ["--archive", "--checksum", "--protect-args", "--rsh=ssh -o BatchMode=yes"]
     if sys.stderr.isatty():
         options.append("--info=progress2")
     user, at, machine = host.rpartition("@")
@@ -76,7 +92,3 @@ def _send(data: Path, host: str) -> None:
             path=host,
             hint=missing or f"the same by hand: ssh {host} rsync --version",
         )
-
-
-def _gigabytes(data: Path) -> str:
-    return f"{sum(Card.load(data / 'card.json').files.values()) / 1e9:,.2f} GB"

@@ -38,7 +38,7 @@ class RunFacts(BaseModel):
     exchange: str = "allreduce"  # the shape: one ring of ranks, or "hierarchical"
     wire: str = "fp32"  # of gradients between hosts
     bucket_bytes: int | None = None
-    exchange_every: int = 1  # steps
+    exchange_every: int = 1  # steps; DiLoCo: of a round when rounds have grown to their length
     exchange_why: str = ""  # what chose this way
     gradient_interfaces: list[str] = []  # per host, the interface its gradients leave by
     flops_per_step: float | None = None  # of the model, forward and backward, all ranks together

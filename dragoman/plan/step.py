@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 BUCKET_BYTES = 25 * 2**20  # DDP's default
+ROUND_SHARE = 8  # a round of DiLoCo takes at most one of so many steps made until it ends
 WIRE_BYTES = {"fp32": 4, "bf16": 2}  # of a gradient
 
 
@@ -45,6 +46,18 @@ def bytes_per_host(
     following = [*rank_hosts[1:], rank_hosts[0]]
     crossings = sum(host != after for host, after in zip(rank_hosts, following, strict=True))
     return ring_bytes(len(rank_hosts), gradient_bytes) * crossings / hosts
+
+
+def ends_round(step: int, longest: int) -> bool:
+    """Do replicas meet after this step (DiLoCo)? The first step is 1.
+
+    A round has `longest` steps; at the beginning of a run one, then two, four and so on, as replicas that
+    learn fast part fast. Where a round of the full length would end, one ends in any case.
+    """
+    length = longest
+    while length > 1 and ROUND_SHARE * length > step:
+        length //= 2
+    return step % length == 0 or step % longest == 0
 
 
 def tail_share(

@@ -11,7 +11,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 
 from dragoman.model import Transformer
-from dragoman.plan.step import BUCKET_BYTES, WIRE_BYTES
+from dragoman.plan.step import BUCKET_BYTES, WIRE_BYTES, ends_round
 
 
 class Way(BaseModel):
@@ -34,7 +34,7 @@ class Exchange:
     """This one exchanges nothing: so is a step timed without it. The others send during the backward pass."""
 
     mode = "allreduce"
-    steps_per_round = 1  # after so many every rank has the same weights
+    steps_per_round = 1  # at most; where a round ends every rank has the same weights
     together: Sequence[int] | None = None  # ranks that average their gradients in every step; None is all
     replicas: Sequence[int] = ()  # to which replica each rank belongs, where there are several
     outer: Mapping[str, torch.Tensor] = {}  # what an exchange remembers of each parameter
@@ -54,6 +54,10 @@ class Exchange:
 
     def settle(self, loss: torch.Tensor) -> None:
         """Makes ready what the first exchange would change, without a trace. Collective."""
+
+    def ends_round(self, step: int) -> bool:
+        """Do all ranks have the same weights after this step, the run's first being 1?"""
+        return ends_round(step, self.steps_per_round)
 
     def whole_rounds(self, steps: int) -> int:
         """So many steps, or somewhat more: only where a round ends have all ranks the same weights."""

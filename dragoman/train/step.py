@@ -81,7 +81,7 @@ class Stepper:
         """Do all ranks have the same weights after the step under way?"""
         step = self._state.step + 1
         is_last = stopping.is_last(step, stop_wanted, self._state.config.train)
-        return is_last or step % self._exchange.steps_per_round == 0
+        return is_last or self._exchange.ends_round(step)
 
     def whole_rounds(self, steps: int) -> int:
         """So many steps, or somewhat more, that a round ends with them."""

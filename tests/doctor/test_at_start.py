@@ -1,25 +1,19 @@
 """The doctor at the start of a run: what it finds, and that it stops the run before anything is written."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import DragomanError
+from tests import ranks
+from tests.train import runs
 from tests.train.conftest import Here, here, world_of_one  # noqa: F401  fixtures
-from tests.train.runs import OF_A_RANK
 
 
 def test_what_differs_between_ranks_is_found_over_the_process_group() -> None:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m"]
-    environment = {name: value for name, value in os.environ.items() if name not in OF_A_RANK}
-    done = subprocess.run(
-        [*torchrun, "tests.doctor.ranks"], capture_output=True, text=True, timeout=120, env=environment
-    )
+    done = ranks.run("tests.doctor.ranks", [], 2)
     assert done.returncode == 0, done.stderr
     checks = {(check["name"], check["host"]): check for check in json.loads(done.stdout)}
     torch = checks["torch", "other"]
@@ -33,11 +27,8 @@ def test_what_differs_between_ranks_is_found_over_the_process_group() -> None:
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """1 MB: not even one checkpoint of the task."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("a tmpfs needs root and the right to mount")
-    yield tmp_path
-    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    with runs.disk(tmp_path, "1m") as disk:
+        yield disk
 
 
 def test_a_full_disk_stops_a_run_before_its_folder_is_made(here: Here, tiny_disk: Path) -> None:  # noqa: F811

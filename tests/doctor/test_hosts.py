@@ -10,7 +10,6 @@ import pytest
 
 from testbed import Cluster
 from testbed import ssh as testbed_ssh
-from testbed.require import why_not
 from tests.train import runs
 from tests.train.runs import Task
 
@@ -19,8 +18,8 @@ WAIT_SECONDS = 280.0  # for what takes ten: the machine may be busy
 
 
 @pytest.fixture(autouse=True, scope="module")
-def hosts_are_possible() -> None:
-    if reason := why_not() or testbed_ssh.why_not():
+def ssh_is_possible(hosts_are_possible: None) -> None:
+    if reason := testbed_ssh.why_not():
         pytest.skip(reason)
 
 

@@ -1,5 +1,6 @@
 """A data set on its way to another host. Hosts share the machine's files, but for a folder of their own."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -26,11 +27,11 @@ class Place:
         return self.cluster.run(0, [*runs.DRAGOMAN, *words], check=False, **options)
 
     def has_arrived(self) -> bool:
-        names = {path.relative_to(self.data) for path in self.data.rglob("*")}
-        if names != {path.relative_to(self.far) for path in self.far.rglob("*")}:
-            return False
-        files = [name for name in names if (self.data / name).is_file()]
-        return all((self.data / name).read_bytes() == (self.far / name).read_bytes() for name in files)
+        files = [path for path in self.data.rglob("*") if path.is_file()]
+        copies = [self.far / path.relative_to(self.data) for path in files]
+        return [path.read_bytes() for path in files] == [
+            copy.read_bytes() for copy in copies if copy.exists()
+        ]
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_a_copy_arrives_whole_and_is_not_sent_twice(place: Place) -> None:
     assert "h1: has it already" in second.stderr
 
 
-def test_a_damaged_copy_is_mended(place: Place) -> None:
+def test_a_damaged_copy_is_mended_and_other_files_are_left_alone(place: Place) -> None:
     assert place.copy("h1").returncode == 0
     damaged = place.far / "train" / "source.tokens"
     content = bytearray(damaged.read_bytes())
@@ -64,11 +65,12 @@ def test_a_damaged_copy_is_mended(place: Place) -> None:
     place.cluster.run(
         1, ["touch", "-d", f"@{before.st_mtime_ns / 1e9:.9f}", place.data / "train/source.tokens"]
     )
-    (place.far / "left-over").write_text("of another data set")
+    (place.far / "notes.txt").write_text("of somebody else")
     done = place.copy("h1")
     assert done.returncode == 0, done.stderr
     assert "h1: sent and checked" in done.stderr
     assert place.has_arrived()
+    assert (place.far / "notes.txt").read_text() == "of somebody else"
 
 
 def test_a_copy_that_arrives_damaged_is_named(place: Place, tmp_path: Path) -> None:
@@ -83,12 +85,26 @@ def test_a_copy_that_arrives_damaged_is_named(place: Place, tmp_path: Path) -> N
     assert f"error: h1:{place.data}: the copy differs from what was sent" in done.stderr
 
 
-def test_a_host_that_cannot_take_it_is_named(place: Place) -> None:
+def test_a_host_without_room_is_named_before_anything_is_sent(place: Place) -> None:
     place.cluster.run(1, ["mount", "-o", "remount,size=16k", place.data.parent])
     done = place.copy("h1")
     assert done.returncode == 1
-    assert "error: h1: rsync failed: " in done.stderr
-    assert "No space left" in done.stderr
+    assert "error: h1" in done.stderr
+    assert re.search(r"no room: \d+\.\d\d MB to come, 0\.0\d MB free", done.stderr)
+    assert not list(place.far.iterdir())
+
+
+def test_a_host_that_cannot_take_it_is_named(place: Place, tmp_path: Path) -> None:
+    """rsync that fails as on a disk that is full by now, with and without a word of it."""
+    broken = tmp_path / "bin"
+    broken.mkdir()
+    rsync = broken / "rsync"
+    for said, told in (("echo No space left >&2", "No space left"), ("", "exit code 11")):
+        rsync.write_text(f"#!/bin/sh\n{said}\nexit 11\n")
+        rsync.chmod(0o755)
+        done = place.copy("h1", env={"PATH": f"{broken}:/usr/bin:/bin:/usr/sbin:/sbin"})
+        assert done.returncode == 1
+        assert f"error: h1: rsync failed: {told}" in done.stderr
 
 
 def test_what_is_damaged_here_is_not_sent(place: Place) -> None:

@@ -1,6 +1,7 @@
 """Starting ranks on this machine."""
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -42,14 +43,18 @@ def test_a_killed_rank_ends_the_run_in_few_words(task: Task, tmp_path: Path) -> 
     assert len(stderr.splitlines()) <= 4
 
 
+def launched(task: Task, run: Path, workers: int) -> subprocess.CompletedProcess[str]:
+    words = [*runs.DRAGOMAN, *runs.arguments(task, run), "--workers", str(workers)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=runs.WAIT_SECONDS)
+
+
 def test_no_workers_at_all_is_wrong_use(task: Task, tmp_path: Path) -> None:
-    result = runs.train(task, tmp_path / "run", workers=0, extra=["--workers", "0"])
-    assert result.returncode == 2
+    assert launched(task, tmp_path / "run", workers=0).returncode == 2
     assert not (tmp_path / "run").exists()
 
 
 def test_a_missing_data_set_is_said_before_anything_is_written(task: Task, tmp_path: Path) -> None:
-    result = runs.train(Task(tmp_path / "nowhere", task.config), tmp_path / "run", workers=2)
+    result = launched(Task(tmp_path / "nowhere", task.config), tmp_path / "run", workers=2)
     assert result.returncode == 1
     assert f"error: {tmp_path / 'nowhere'}: no data set here" in result.stderr
     assert not (tmp_path / "run").exists()

@@ -10,7 +10,7 @@ import torch
 from dragoman.measure import probes
 from dragoman.sync import world as worlds
 from testbed import Cluster
-from tests.sync.hosts import ranks_on
+from tests import ranks
 
 pytestmark = pytest.mark.alone  # cores and a link are measured
 
@@ -37,8 +37,8 @@ def test_the_peak_is_near_the_best_product_of_the_same_size(world_of_one: None) 
 @pytest.mark.usefixtures("hosts_are_possible")
 def test_the_link_is_measured_near_its_rate() -> None:
     with Cluster(hosts=2, rate="100mbit") as cluster:
-        said = ranks_on(cluster, [1, 1], "tests.measure.probe_link")
-    found = [tuple(map(float, text.split())) for text in said]
+        ended = ranks.on_hosts(cluster, "tests.measure.probe_link", [], [1, 1])
+    found = [tuple(map(float, rank.said().split())) for rank in ended]
     assert found[0] == found[1], "all ranks know the slowest"
     bits_per_second, round_trip_seconds = found[0]
     assert 80e6 < bits_per_second < 110e6  # sending in turns would be half of it

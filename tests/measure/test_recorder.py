@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import psutil
@@ -13,6 +11,7 @@ import pytest
 from dragoman.measure.database import read
 from dragoman.measure.meters import interface_bytes
 from dragoman.measure.records import PHASES, Records, core_shares
+from tests import ranks
 from tests.measure.ranks import HOST_A_EARLIER_SECONDS
 
 RANKS = 3
@@ -21,9 +20,7 @@ RANKS = 3
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
     folder = tmp_path_factory.mktemp("recorded")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "-m"]
-    words = [*torchrun, "tests.measure.ranks", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    done = ranks.run("tests.measure.ranks", [folder], RANKS)
     assert done.returncode == 0, done.stderr
     return read(folder / "records.db")
 

@@ -1,19 +1,15 @@
 """Decisions of two real processes."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from dragoman.sync import world as worlds
 from dragoman.sync.agree import any_rank, decided_by_main, done_by_main
+from tests import ranks
+from tests.ranks import Ended
 
 
-def two_ranks(what: str) -> subprocess.CompletedProcess[str]:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m"]
-    words = [*torchrun, "tests.sync.ranks", what]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ})
+def two_ranks(what: str) -> Ended:
+    return ranks.run("tests.sync.ranks", [what], 2)
 
 
 def test_what_one_rank_says_all_hear() -> None:

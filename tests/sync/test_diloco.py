@@ -1,7 +1,5 @@
 """Replicas that meet, against the arithmetic of it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from torch.optim import SGD
 
 from dragoman.config import Sync
 from dragoman.sync import diloco
+from tests import ranks
 from tests.sync import diloco_ranks
 from tests.sync.diloco_ranks import ROUNDS, SETTINGS, TOPOLOGY, model, moves
 
@@ -18,9 +17,7 @@ from tests.sync.diloco_ranks import ROUNDS, SETTINGS, TOPOLOGY, model, moves
 @pytest.fixture(scope="module")
 def met(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("diloco")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", "-m"]
-    words = [*torchrun, diloco_ranks.__name__, str(folder)]
-    result = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    result = ranks.run(diloco_ranks.__name__, [folder], 3)
     assert result.returncode == 0, result.stderr
     return folder
 

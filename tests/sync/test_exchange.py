@@ -8,8 +8,8 @@ import pytest
 
 from dragoman.plan.step import WIRE_BYTES, bytes_per_host
 from testbed import Cluster
-from testbed.require import why_not
-from tests.sync.start import Ended, ranks, ranks_on
+from tests import ranks
+from tests.ranks import Ended
 
 RANKS = "tests.sync.exchange_ranks"
 FP32, BF16 = 1e-6, 2.0**-8  # shares of the gradient's norm; bf16 keeps 8 bits
@@ -18,7 +18,7 @@ FP32, BF16 = 1e-6, 2.0**-8  # shares of the gradient's norm; bf16 keeps 8 bits
 @pytest.fixture(scope="module")
 def four() -> list[Ended]:
     """Four ranks on what they take for two hosts."""
-    return ranks(RANKS, ["2", "ways", "timings", "measured"], 4)
+    return ranks.each(RANKS, ["2", "ways", "timings", "measured"], 4)
 
 
 def test_every_way_computes_the_mean_of_plain_fp32(four: list[Ended]) -> None:
@@ -45,19 +45,18 @@ def test_auto_comes_to_the_same_choice_on_every_rank_within_seconds(four: list[E
 
 
 def test_a_rank_that_is_gone_is_noticed_by_the_thread_that_exchanges() -> None:
-    *others, gone = ranks(RANKS, ["2", "dying"], 4)
+    *others, gone = ranks.each(RANKS, ["2", "dying"], 4)
     assert gone.returncode == 3
     for rank in others:
         assert rank.returncode == 1
-        assert "error: another rank is gone or silent" in rank.errors
+        assert "error: another rank is gone or silent" in rank.stderr
 
 
+@pytest.mark.usefixtures("hosts_are_possible")
 @pytest.mark.parametrize("each", [1, 2])
 def test_each_host_sends_what_the_formula_says(each: int) -> None:
-    if reason := why_not():
-        pytest.skip(reason)
     with Cluster(hosts=2) as cluster:
-        ended = ranks_on(cluster, RANKS, ["0", "sent"], each)
+        ended = ranks.on_hosts(cluster, RANKS, ["0", "sent"], [each, each])
     per_host: list[dict[str, Any]] = [rank.answers()[0] for rank in ended[::each]]
     rank_hosts, parameters = per_host[0].pop("rank_hosts"), per_host[0].pop("parameters")
     assert rank_hosts == [0] * each + [1] * each

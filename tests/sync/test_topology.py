@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 
 import pytest
@@ -11,7 +10,7 @@ from dragoman.sync import topology
 from dragoman.sync import world as worlds
 from dragoman.sync.topology import Topology
 from testbed import Cluster
-from tests.sync.hosts import ranks_on
+from tests import ranks
 
 
 def test_the_leader_of_a_host_is_its_first_rank() -> None:
@@ -27,10 +26,9 @@ def test_a_world_of_one_is_one_host_that_needs_no_cable(world_of_one: None) -> N
 
 @pytest.mark.usefixtures("hosts_are_possible")
 def test_every_rank_finds_the_same_hosts_and_the_cable_between_them() -> None:
-    """Also on the meeting point's own host, whose name is a loopback address there, as on Debian."""
+    """Also where a host's own name is a loopback address, as on Debian."""
     with Cluster(hosts=2, loopback_name=True) as cluster:
-        # gloo has to be told its interface then: without it a rank says what is wrong and ends
-        said = ranks_on(cluster, [2, 1], "tests.sync.find_topology", GLOO_SOCKET_IFNAME="eth0")
-    found = [Topology(**json.loads(text)) for text in said]
+        ended = ranks.on_hosts(cluster, "tests.sync.find_topology", [], [2, 1])
+    found = [Topology(**rank.answers()[0]) for rank in ended]
     assert found == [Topology(["h0", "h1"], [0, 0, 1], ["eth0", "eth0"])] * 3
     assert found[0].leaders == [0, 2]

@@ -1,21 +1,19 @@
 """Files between ranks of real processes."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import ranks
+from tests.ranks import Ended
 from tests.sync import transfers
 
 
-def three_ranks(folder: Path, *what: str) -> subprocess.CompletedProcess[str]:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", "-m"]
-    words = [*torchrun, "tests.sync.transfers", str(folder), *what]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120)
+def three_ranks(folder: Path, *what: str) -> Ended:
+    return ranks.run("tests.sync.transfers", [folder, *what], 3)
 
 
-def own_errors(result: subprocess.CompletedProcess[str]) -> list[str]:
+def own_errors(result: Ended) -> list[str]:
     return [line for line in result.stderr.splitlines() if line.startswith("error:")]
 
 

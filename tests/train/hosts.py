@@ -1,6 +1,6 @@
 """A run over pretended hosts: ranks of this machine with host names and disks of their own.
 
-`python -m tests.train.hosts TASK CONFIG HOSTS SETTINGS...` under torchrun is one rank. HOSTS says for each
+`python -m tests.train.hosts TASK CONFIG HOSTS SETTINGS...` is one rank. HOSTS says for each
 rank, separated by commas, its host and the folder that is its disk: `a=/tmp/x/a,b=/tmp/x/b`.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,21 +17,15 @@ from dragoman.config import Training
 from dragoman.errors import DragomanError
 from dragoman.rundir import RunFolder
 from dragoman.train.run import Job, run
-from tests.train import runs
+from tests import ranks
+from tests.ranks import Ended
 from tests.train.runs import Task
 
 
-def words(task: Task, hosts: Sequence[tuple[str, Path]], *settings: str) -> list[str]:
-    """The command that trains with a rank on each of these hosts; the run's folder is DISK/run."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(len(hosts)), "-m"]
+def train(task: Task, hosts: Sequence[tuple[str, Path]], *settings: str) -> Ended:
+    """Trains with a rank on each of these hosts; the run's folder is DISK/run."""
     places = ",".join(f"{name}={disk}" for name, disk in hosts)
-    return [*torchrun, "tests.train.hosts", str(task.data), str(task.config), places, *settings]
-
-
-def train(task: Task, hosts: Sequence[tuple[str, Path]], *settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name not in runs.OF_A_RANK}
-    command = words(task, hosts, *settings)
-    return subprocess.run(command, capture_output=True, text=True, timeout=runs.WAIT_SECONDS, env=environment)
+    return ranks.run("tests.train.hosts", [task.data, task.config, places, *settings], len(hosts))
 
 
 def main(data: str, settings: str, hosts: str, *changes: str) -> None:

@@ -16,8 +16,11 @@ from pathlib import Path
 from random import Random
 
 import psutil
+import pytest
 
 from dragoman.rundir import RunFolder
+from tests import ranks
+from tests.ranks import WAIT_SECONDS, Ended
 
 CONFIG = """
 [model]
@@ -63,9 +66,7 @@ LEARNING = (
     "measure.every=50",
 )
 LAST = 48  # the last step of a run with that config
-WAIT_SECONDS = 120  # for what takes seconds: the machine may be busy
 WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", "dark"]
-OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
 
 
@@ -106,19 +107,9 @@ def arguments(task: Task, run: Path, *settings: str, workers: int | None = None)
     return words + [word for setting in settings for word in ("--set", setting)]
 
 
-def train(
-    task: Task, run: Path, *settings: str, workers: int = 1, extra: Sequence[str] = ()
-) -> subprocess.CompletedProcess[str]:
-    """A run from its start to its end."""
-    words = [*DRAGOMAN, *arguments(task, run, *settings, workers=workers), *extra]
-    return subprocess.run(
-        words,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        preexec_fn=core_for(workers),
-        env={name: value for name, value in os.environ.items() if name not in OF_A_RANK},
-    )
+def train(task: Task, run: Path, *settings: str, workers: int = 1, extra: Sequence[str] = ()) -> Ended:
+    """A run from its start to its end, by so many ranks without a launcher."""
+    return ranks.run("dragoman", [*arguments(task, run, *settings), *extra], workers)
 
 
 @contextmanager
@@ -132,6 +123,18 @@ def started(words: Sequence[str], **options: object) -> Iterator[subprocess.Pope
     finally:
         kill_tree(process.pid)
         process.communicate()
+
+
+@contextmanager
+def disk(folder: Path, size: str) -> Iterator[Path]:
+    """The folder as a disk of its own, of so many bytes in mount's words ("8m")."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a tmpfs needs root and the right to mount")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def core_for(workers: int) -> Callable[[], None] | None:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,11 +20,8 @@ from tests.train.runs import Task
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """8 MB: a checkpoint of the task takes 0.3."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(tmp_path)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("a tmpfs needs root and the right to mount")
-    yield tmp_path
-    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    with runs.disk(tmp_path, "8m") as disk:
+        yield disk
 
 
 def fill(folder: Path, leaving: int) -> Path:

@@ -1,8 +1,6 @@
 """One step: how it is cut does not change what is computed, and trouble on one rank hangs no other."""
 
 import math
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,8 @@ from torch import Tensor
 from dragoman.errors import DragomanError
 from dragoman.sync import world as worlds
 from dragoman.sync.world import World
-from tests.train import runs
+from tests import ranks
+from tests.ranks import Ended
 from tests.train.runs import Task
 from tests.train.steps import (
     COMPARABLE,
@@ -122,10 +121,8 @@ def test_the_clip_limits_the_update_but_not_the_norm_that_is_told(task: Task, wo
     assert gradients[1] > 1
 
 
-def two_ranks(task: Task, folder: Path, trouble: str) -> subprocess.CompletedProcess[str]:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    script = ["-m", "tests.train.steps", str(task.data), str(task.config), str(folder), trouble]
-    return subprocess.run([*torchrun, *script], capture_output=True, text=True, timeout=runs.WAIT_SECONDS)
+def two_ranks(task: Task, folder: Path, trouble: str) -> Ended:
+    return ranks.run("tests.train.steps", [task.data, task.config, folder, trouble], 2)
 
 
 def test_out_of_memory_on_one_of_two_ranks_makes_the_same_step_on_both(task: Task, tmp_path: Path) -> None:

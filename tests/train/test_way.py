@@ -11,8 +11,7 @@ from dragoman.explain.network import explain
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from testbed import Cluster
-from testbed.require import why_not
-from tests.sync.start import ranks_on
+from tests import ranks
 from tests.train import runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
@@ -37,18 +36,17 @@ def test_auto_on_one_machine_is_bit_for_bit_what_nothing_set_is(
     assert "exchange:" not in runs.log(unbroken(2))
 
 
+@pytest.mark.usefixtures("hosts_are_possible")
 def test_what_auto_measured_is_kept_and_not_measured_again_when_a_run_goes_on(
     task: Task, tmp_path: Path
 ) -> None:
-    if reason := why_not():
-        pytest.skip(reason)
     run = tmp_path / "run"
     chosen = []
     for steps, rate in ((8, "20mbit"), (16, None)):
         with Cluster(hosts=2, rate=rate) as cluster:
             words = runs.arguments(task, run, f"train.steps={steps}", "sync.mode=auto", *LITTLE_COMPUTING)
-            for rank in ranks_on(cluster, "dragoman", words, each=1):
-                assert rank.returncode == 0, rank.errors
+            for rank in ranks.on_hosts(cluster, "dragoman", words, [1, 1]):
+                assert rank.returncode == 0, rank.stderr
         state = json.loads((RunFolder(run).checkpoint(steps) / "state.json").read_text())
         chosen.append(state["choice"])
     # Which one it is depends on how busy this machine is; on the fast link it could be another one.

@@ -12,7 +12,6 @@ import pytest
 from benchmarks.trainings import Outcome, Setting
 from benchmarks.truth import SCENARIOS, Bench, wrong
 from dragoman.plan.step import ring_bytes
-from testbed.require import why_not
 
 pytestmark = pytest.mark.alone  # a busy core is one of the causes
 BYTES_TOLERANCE = 0.15
@@ -21,12 +20,6 @@ BYTES_TOLERANCE = 0.15
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(tmp_path_factory.mktemp("truth"))
-
-
-@pytest.fixture
-def hosts_are_possible() -> None:
-    if reason := why_not():
-        pytest.skip(reason)
 
 
 def train_rightly(bench: Bench, name: str, steps: int, where: Setting | None = None) -> Outcome:

@@ -1,0 +1,138 @@
+"""Starts ranks without a launcher, here or on the hosts of a test bed, and reads what they say.
+
+To start Python and to import torch takes longer than the short runs of tests do. So where a test is about
+what ranks do, and not about their launcher, those of this machine are forks of a process that has everything
+imported: processes with sockets between them all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import runpy
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from testbed import Cluster
+
+WAIT_SECONDS = 120  # for what takes seconds: the machine may be busy
+OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+PORT = 29_400  # on hosts of a test bed, where everything is free
+_FORKS = multiprocessing.get_context("forkserver")
+# dynamo: torch imports it when the first optimizer is made, and that takes as long as all the rest
+_FORKS.set_forkserver_preload(["torch._dynamo", "dragoman.cli", "dragoman.train.run", "tests.ranks"])
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a rank, or all of them, came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    def said(self) -> str:
+        assert self.returncode == 0, self.stderr
+        return self.stdout
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Its lines of JSON."""
+        return [json.loads(line) for line in self.said().splitlines()]
+
+
+def place(rank: int, size: int, local_rank: int, local_size: int, address: str, port: int) -> dict[str, str]:
+    """What a launcher tells a rank."""
+    values = (rank, size, local_rank, local_size, address, port)
+    return dict(zip(OF_A_RANK, map(str, values), strict=True)) | {"OMP_NUM_THREADS": "1"}
+
+
+def run(module: str, arguments: Sequence[object], count: int) -> Ended:
+    """`python -m MODULE ARGUMENTS` as so many ranks: all that they said, and the first bad exit code."""
+    ended = each(module, arguments, count)
+    code = next((rank.returncode for rank in ended if rank.returncode), 0)
+    return Ended(code, "".join(rank.stdout for rank in ended), "".join(rank.stderr for rank in ended))
+
+
+def each(module: str, arguments: Sequence[object], count: int) -> list[Ended]:
+    """The same, rank by rank."""
+    words = [str(argument) for argument in arguments]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        started = []
+        for rank in range(count):
+            environment = dict(os.environ) | place(rank, count, rank, count, "127.0.0.1", port)
+            said = Path(folder, f"{rank}.out"), Path(folder, f"{rank}.err")
+            process = _FORKS.Process(target=_be, args=(module, words, environment, _core(count), *said))
+            process.start()
+            stack.callback(process.close)
+            stack.callback(process.join)
+            stack.callback(process.kill)
+            started.append((process, *said))
+        deadline = time.monotonic() + WAIT_SECONDS
+        for process, _, _ in started:
+            process.join(max(0.0, deadline - time.monotonic()))
+        return [Ended(_code(process), out.read_text(), err.read_text()) for process, out, err in started]
+
+
+def on_hosts(
+    cluster: Cluster, module: str, arguments: Sequence[object], per_host: Sequence[int]
+) -> list[Ended]:
+    """So many on each host of a test bed; the first host's address is where they meet."""
+    command, count = [sys.executable, "-m", module, *map(str, arguments)], sum(per_host)
+    places = [(host, local) for host, ranks in enumerate(per_host) for local in range(ranks)]
+    cores = sorted(os.sched_getaffinity(0))
+    with ExitStack() as stack:
+        started = []
+        for rank, (host, local) in enumerate(places):
+            process = cluster.popen(
+                host,
+                command,
+                env=place(rank, count, local, per_host[host], cluster.addresses[0], PORT),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                preexec_fn=partial(os.sched_setaffinity, 0, {cores[rank % len(cores)]}),
+            )
+            stack.enter_context(process)  # closes its pipes
+            stack.callback(process.kill)
+            started.append(process)
+        said = [process.communicate(timeout=WAIT_SECONDS) for process in started]
+    return [Ended(process.returncode, *texts) for process, texts in zip(started, said, strict=True)]
+
+
+def _code(process: multiprocessing.process.BaseProcess) -> int:
+    assert process.exitcode is not None, f"still running after {WAIT_SECONDS} s"
+    return process.exitcode
+
+
+def _core(count: int) -> set[int]:
+    """A core of its own for a rank alone: two threads that wait for each other crawl on a busy machine."""
+    cores = sorted(os.sched_getaffinity(0))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    return {cores[worker % len(cores)]} if count == 1 else set(cores)
+
+
+def _be(
+    module: str, words: Sequence[str], environment: Mapping[str, str], cores: set[int], out: Path, err: Path
+) -> NoReturn:
+    """In the fork: one rank."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.sched_setaffinity(0, cores)
+    for path, descriptor in ((out, 1), (err, 2)):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT)
+        os.dup2(file, descriptor)
+        os.close(file)
+    sys.argv = [module, *words]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.exit()
