@@ -8,9 +8,10 @@
 
 A peer whose interpreter is not given is left out. Model, vocabulary, sentences, target tokens per step, cores
 and link are those of slow_link.py with one worker per host. Memory and exchange of a peer are as it ships;
-"accelerate bf16" is accelerate's own hook that halves the bytes. Every way trains on the slow link and right
-afterwards without a limit, and the ways take turns. Seconds per step are the median of settled steps; for
-diloco the mean over whole rounds. Needs root. Results are appended to slow_link_peers.jsonl.
+"accelerate fp16" is accelerate's own hook that halves the bytes, "accelerate local" its LocalSGD. Every way
+trains on the slow link and right afterwards without a limit, and the ways take turns. Seconds per step are
+the median of settled steps; for diloco and LocalSGD the mean over whole rounds. Needs root. Results are
+appended to slow_link_peers.jsonl.
 """
 
 from __future__ import annotations
@@ -32,16 +33,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.peers.task import Task
 from benchmarks.slow_link import (
-    FREE,
+    INNER_STEPS,
     MODEL,
     MOST_SECONDS,
-    RATIO,
     SETTLED,
     WAYS,
     Bench,
     Way,
     keep_row,
-    rate_for,
+    slow_rate,
     spread,
 )
 from benchmarks.trainings import HERE, Setting, started, wait
@@ -52,7 +52,6 @@ from testbed import Cluster, why_not
 
 OUR_WAYS = ("plain", "bf16", "diloco")
 TOKENS = 512  # of the target, per rank and step
-STEPS = SETTLED + 12
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
 
 
@@ -79,6 +78,11 @@ class Peer:
     python: str
     program: str
     words: tuple[str, ...] = ()
+    exchange_every: int = 1
+
+    @property
+    def steps(self) -> int:
+        return SETTLED + 12 if self.exchange_every == 1 else 3 * self.exchange_every
 
     def command(self, task: Path, *words: str) -> list[str]:
         return [str(HERE / "peers" / self.program), str(task), *words, *self.words]
@@ -88,16 +92,17 @@ class Peer:
         run = RunFolder(folder / str(time.time_ns()))
         run.path.mkdir(parents=True)
         clock, where = run.path / "clock.json", Setting(1, 2, rate)
-        words = ["--", *self.command(task, str(clock))]
+        words = ["--", *self.command(task, str(clock), str(self.steps))]
         with (
             Cluster(where.hosts, where.rate) as cluster,
             started(cluster, words, run, where, self.python, ENVIRONMENT) as processes,
         ):
             wait(processes, run, MOST_SECONDS)
         said = json.loads(clock.read_text())
-        seconds = np.diff(said["ended"])[SETTLED - 1 :]
-        tokens = said["target_tokens"][SETTLED:]
-        return Measured(float(np.median(seconds)), said["parameters"], float(np.mean(tokens)))
+        settled = SETTLED if self.exchange_every == 1 else self.exchange_every
+        seconds = np.diff(said["ended"])[settled - 1 :]
+        typical = np.median(seconds) if self.exchange_every == 1 else np.mean(seconds)
+        return Measured(float(typical), said["parameters"], float(np.mean(said["target_tokens"][settled:])))
 
 
 def measured_ours(bench: Bench, way: Way, rate: str) -> Measured:
@@ -122,10 +127,10 @@ def write_task(data: Path, folder: Path) -> Path:
             rows = [row[:-1] for row in np.split(tokens, np.cumsum(lengths)[:-1])]  # EOS is a peer's own
             text = "".join(" ".join(map(str, row)) + "\n" for row in rows)
             (folder / f"{part}.{side}").write_text(text)
-    sections = tomllib.loads(MODEL.format(microbatch=TOKENS))
+    sections = tomllib.loads(MODEL.format(tokens=2 * TOKENS, microbatch=TOKENS))
     file = folder / "task.json"
     vocabulary, rate = len(found.tokenizer), sections["train"]["rate"]
-    Task(folder, vocabulary, TOKENS, sections["model"], rate, Model().dropout, STEPS).save(file)
+    Task(folder, vocabulary, TOKENS, sections["model"], rate, Model().dropout).save(file)
     return file
 
 
@@ -133,7 +138,8 @@ def peers_of(arguments: argparse.Namespace) -> dict[str, Peer]:
     found = {}
     if python := arguments.accelerate_python:
         found["accelerate"] = Peer(python, "accelerated.py")
-        found["accelerate bf16"] = Peer(python, "accelerated.py", ("bf16",))
+        found["accelerate fp16"] = Peer(python, "accelerated.py", ("fp16",))
+        found["accelerate local"] = Peer(python, "accelerated.py", ("local",), exchange_every=INNER_STEPS)
     if python := arguments.sockeye_python:
         found["sockeye"] = Peer(python, "sockeyed.py")
     for name in ("accelerate", "sockeye"):
@@ -147,7 +153,7 @@ def compare(bench: Bench, peers: dict[str, Peer], folder: Path, repeat: int, out
     if peer := peers.get("sockeye"):
         prepare = [peer.python, *peer.command(task, "prepare")]
         subprocess.run(prepare, check=True, capture_output=True, timeout=MOST_SECONDS)
-    rate = rate_for(RATIO, bench.timed(FREE, 1, None).outcome)
+    rate = slow_rate(bench, 1)
     print(f"2 hosts x 1: links of {rate}", flush=True)
     ways: dict[str, Callable[[bool], Measured]] = {}
     for name in OUR_WAYS:

@@ -1,8 +1,9 @@
 """Hugging Face accelerate and its MarianMT model, for slow_link_peers.py; started by torchrun on every host.
 
-    accelerated.py TASK CLOCK [fp32|bf16]
+    accelerated.py TASK CLOCK STEPS [fp16|local]
 
-The loop is the one of accelerate's documentation. bf16: its own hook that halves what is exchanged.
+The loop is the one of accelerate's documentation. fp16: its own hook that halves what is exchanged (its bf16
+hook asks for NCCL). local: its LocalSGD, which averages the weights every 16 steps.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from random import Random
 
 import torch
 from accelerate import Accelerator, DataLoaderConfiguration, DDPCommunicationHookType
+from accelerate.local_sgd import LocalSGD
 from accelerate.utils import DistributedDataParallelKwargs
 from task import Clock, Task
 from torch.utils.data import DataLoader
@@ -20,7 +22,7 @@ from transformers import MarianConfig, MarianMTModel
 
 PAD, EOS, BOS = 0, 1, 2
 NO_LABEL = -100  # what the loss of transformers leaves out
-HOOKS = {"fp32": DDPCommunicationHookType.NO, "bf16": DDPCommunicationHookType.BF16}
+LOCAL_STEPS = 16
 
 Pair = tuple[list[int], list[int]]
 
@@ -87,27 +89,30 @@ def model_of(task: Task) -> MarianMTModel:
 
 
 def main() -> None:
-    task, wire = Task.load(Path(sys.argv[1])), (sys.argv[3:] or ["fp32"])[0]
+    task, way = Task.load(Path(sys.argv[1])), sys.argv[4:]
     torch.manual_seed(1)
+    hook = DDPCommunicationHookType.FP16 if way == ["fp16"] else DDPCommunicationHookType.NO
     accelerator = Accelerator(
         cpu=True,
         dataloader_config=DataLoaderConfiguration(even_batches=False),  # batches of unequal numbers of pairs
-        kwargs_handlers=[DistributedDataParallelKwargs(comm_hook=HOOKS[wire])],
+        kwargs_handlers=[DistributedDataParallelKwargs(comm_hook=hook)],
     )
     pairs = pairs_of(task)
     model = model_of(task)
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    clock = Clock(Path(sys.argv[2]), task.steps, trained)
+    clock = Clock(Path(sys.argv[2]), int(sys.argv[3]), trained)
     optimizer = torch.optim.AdamW(model.parameters(), lr=task.rate)
     loader = DataLoader(pairs, batch_sampler=batches(pairs, task.tokens), collate_fn=collated)
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
-    for batch in loader:
-        accelerator.backward(model(**batch).loss)
-        optimizer.step()
-        optimizer.zero_grad()
-        clock.step(int((batch["labels"] != NO_LABEL).sum()))
-        if clock.is_over:
-            break
+    with LocalSGD(accelerator, model, LOCAL_STEPS, enabled=way == ["local"]) as local:
+        for batch in loader:
+            accelerator.backward(model(**batch).loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            local.step()
+            clock.step(int((batch["labels"] != NO_LABEL).sum()))
+            if clock.is_over:
+                break
     accelerator.end_training()
 
 

@@ -1,7 +1,7 @@
 """sockeye, for slow_link_peers.py: prepares its data once, then is started by torchrun on every host.
 
     sockeyed.py TASK prepare
-    sockeyed.py TASK CLOCK
+    sockeyed.py TASK CLOCK STEPS
 
 What is not named here is sockeye's default: a step exchanges all gradients in fp32 through DDP.
 """
@@ -37,7 +37,7 @@ def prepared(task: Task) -> Path:
     return task.folder / "sockeye"
 
 
-def options(task: Task, output: Path) -> list[str]:
+def options(task: Task, output: Path, steps: int) -> list[str]:
     size = task.model
     both = {
         "--transformer-model-size": size["width"],
@@ -56,7 +56,7 @@ def options(task: Task, output: Path) -> list[str]:
     words += ["--weight-tying-type", "src_trg_softmax", "--batch-type", "word"]
     words += ["--batch-size", str(task.tokens), "--initial-learning-rate", str(task.rate)]
     words += ["--learning-rate-scheduler-type", "none", "--decode-and-evaluate", "0"]
-    return words + ["--max-updates", str(task.steps + 1), "--checkpoint-interval", str(task.steps + 1)]
+    return words + ["--max-updates", str(steps + 1), "--checkpoint-interval", str(steps + 1)]
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
     if sys.argv[2] == "prepare":
         prepare(task)
         return
-    clock = Clock(Path(sys.argv[2]), task.steps, parameters=0)
+    clock = Clock(Path(sys.argv[2]), int(sys.argv[3]), parameters=0)
     step = training.EarlyStoppingTrainer._step
 
     def timed(trainer: training.EarlyStoppingTrainer, batch: Batch) -> bool:
@@ -78,7 +78,7 @@ def main() -> None:
         return is_update
 
     training.EarlyStoppingTrainer._step = timed
-    sys.argv[1:] = options(task, clock.file.with_suffix(""))
+    sys.argv[1:] = options(task, clock.file.with_suffix(""), clock.steps)
     train.main()
 
 

@@ -23,7 +23,6 @@ class Task:
     model: Mapping[str, int]  # as the section of our config
     rate: float
     dropout: float
-    steps: int
 
     def save(self, file: Path) -> None:
         file.write_text(json.dumps(asdict(self) | {"folder": str(self.folder)}))
