@@ -44,9 +44,8 @@ def explain(records: Records) -> Finding:
 
 def _losses(records: Records, parts: StepParts) -> dict[str, float]:
     """Seconds by which a step would be shorter without each cause of waiting, where known."""
-    link = parts.link
-    if link is None and (without := without_exchange(records, parts)):
-        link = parts.seconds - without.seconds
+    without = without_exchange(records, parts)  # as in the network's answer: both give the same figure
+    link = parts.seconds - without.seconds if without else None
     causes = {"waiting_network": link, "waiting_data": parts.data, "waiting_straggler": parts.excess}
     return {name: min(lost, 0.99 * parts.seconds) for name, lost in causes.items() if lost is not None}
 
