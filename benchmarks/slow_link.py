@@ -313,6 +313,9 @@ def learning(arguments: argparse.Namespace) -> None:
             step, loss, bleu, seconds = learnt[name].points[-1]
             print(f"{name:12} step {step}: loss {loss:.4f}, BLEU {bleu:.2f}, {seconds:.0f} s", flush=True)
             row = {"bench": "learning", "way": name, "rate": arguments.rate, "points": learnt[name].points}
+            if name == "plain":
+                row["all_reduce_over_computing"] = ratio_of(explained(database.read(run.records)))
+                print(f"all-reduce alone over computing: {row['all_reduce_over_computing']:.1f}", flush=True)
             keep_row(arguments.out, row | {"config": str(arguments.config), "set": arguments.set})
     reached = min(max(bleu for _, _, bleu, _ in each.points) for each in learnt.values())
     for share in (0.9, 0.95, 1.0):
