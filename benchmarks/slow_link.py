@@ -39,6 +39,7 @@ RATIO = 3.7  # all-reduce alone over computing, as in the public runs
 FAR_RATIO = 50.0  # as in the one on a 100 Mbit/s port
 SETTLED = 4  # steps until connections are up to speed
 INNER_STEPS = 16
+DILOCO_STEPS = (ROUND_SHARE + 2) * INNER_STEPS  # two rounds after they have grown to their length
 MOST_SECONDS = 3 * 3600  # of one training
 TOKENS = 1024  # of a step
 FAR_TOKENS = 256  # less computing, so that fifty times as much is still soon over
@@ -82,7 +83,7 @@ WAYS = {
         "plain": Way(PLAIN),
         "bf16": Way(("sync.mode=allreduce", "sync.wire=bf16")),
         "auto": Way(("sync.mode=auto",)),
-        "diloco": Way(DILOCO, (ROUND_SHARE + 2) * INNER_STEPS),
+        "diloco": Way(DILOCO, DILOCO_STEPS),
         "free": FREE,
     },
     2: {
@@ -90,7 +91,7 @@ WAYS = {
         "hierarchical": Way(("sync.mode=allreduce", "sync.wire=fp32", "sync.hierarchical=true")),
         "hierarchical bf16": Way(BEST_INSIDE),
         "auto": Way(("sync.mode=auto",)),
-        "diloco": Way((*DILOCO, "sync.hierarchical=true"), (ROUND_SHARE + 2) * INNER_STEPS),
+        "diloco": Way((*DILOCO, "sync.hierarchical=true"), DILOCO_STEPS),
         "free": FREE,
     },
 }
@@ -283,7 +284,7 @@ def far(bench: Bench, out: Path) -> None:
     for finding in (network, device):
         print(f"{finding.id}: {finding.verdict}. {finding.answer}", *finding.advice, sep="\n  ")
     advice = next(text for text in network.advice if "sync.mode=diloco" in text)
-    taken = bench.timed(Way(("sync.mode=diloco",), (ROUND_SHARE + 2) * INNER_STEPS), 1, rate)
+    taken = bench.timed(Way(("sync.mode=diloco",), DILOCO_STEPS), 1, rate)
     gain = plain.step_seconds / taken.step_seconds
     print(f"taken, {advice.split(':')[0]}: {taken.step_seconds:.2f} s per step, {gain:.1f} x", flush=True)
     numbers = {"rate": rate, "plain_step_seconds": plain.step_seconds, "gain": gain, "advice": advice}
