@@ -113,7 +113,7 @@ class World:
 
 _control_group: dist.ProcessGroup | None = None
 # Of the world under way. Those of a world that failed stay here: DDP must not be their last owner. It would
-# destroy them holding Python's lock, and wait for threads that, with an exchange half done, wait for the lock.
+# destroy them holding Python's lock, and wait for threads which, with an exchange half done, wait for it.
 _groups: list[dist.ProcessGroup] = []
 
 
