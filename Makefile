@@ -19,7 +19,7 @@ demo: env
 # Clocks, links and time limits are tested on machines that other programs share: what fails is tried once more
 # by itself, and fails for good if it fails again.
 test: check
-	$(BIN)/pytest -n 2 -m "not alone" || $(BIN)/pytest -m "not alone" --last-failed --last-failed-no-failures none
+	$(BIN)/pytest -n 2 --dist worksteal -m "not alone" || $(BIN)/pytest -m "not alone" --last-failed --last-failed-no-failures none
 	$(BIN)/pytest -m alone || $(BIN)/pytest -m alone --last-failed --last-failed-no-failures none
 
 check: env
@@ -37,6 +37,9 @@ bench: env
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/truth.py --repeat 3
 	$(BIN)/python benchmarks/speed.py --repeat 3
+	$(BIN)/python benchmarks/plan.py --only here --repeat 3
+	$(BIN)/python benchmarks/decode.py
+	$(BIN)/python benchmarks/serve.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info

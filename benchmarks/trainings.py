@@ -31,6 +31,7 @@ NEVER = 10**9  # a step that is not reached
 TURN_STEPS = 10
 SETTLING_STEPS = 4  # of a turn: until the change is made, queues are empty and connections up to speed
 PYTHON = [sys.executable, "-m"]
+OURS = {"OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": MALLOC}  # as our launchers set them for one core
 WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", "dark"]
 
 
@@ -172,7 +173,7 @@ def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
     cores = sorted(os.sched_getaffinity(0))[: where.workers]
     command = ["taskset", "-c", ",".join(map(str, cores)), *PYTHON, "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={where.workers}", *words]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": MALLOC}
+    environment = {**os.environ, **OURS}
     with _output(run.path, 0) as output:
         process = subprocess.Popen(
             command,
@@ -203,19 +204,29 @@ def _on_hosts(words: Sequence[str], run: RunFolder, where: Setting) -> None:
 
 @contextmanager
 def started(
-    cluster: Cluster, words: Sequence[str], run: RunFolder, where: Setting
+    cluster: Cluster,
+    words: Sequence[str],
+    run: RunFolder,
+    where: Setting,
+    python: str = sys.executable,
+    environment: Mapping[str, str] = OURS,
 ) -> Iterator[list[subprocess.Popen[str]]]:
     """torchrun on every host, each on a core of its own: hosts must not take computing from each other."""
     meeting = ["--nnodes", str(where.hosts), f"--nproc-per-node={where.workers}"]
     meeting += ["--master-addr=h0", "--master-port=29500"]
-    environment = {"OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": MALLOC}
     with ExitStack() as files:
         processes = []
         for host in range(where.hosts):
-            command = [*_pin(host), *PYTHON, "torch.distributed.run", *meeting, f"--node-rank={host}", *words]
+            torchrun = [python, "-m", "torch.distributed.run", *meeting, f"--node-rank={host}"]
             output = files.enter_context(_output(run.path, host))
             processes.append(
-                cluster.popen(host, command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+                cluster.popen(
+                    host,
+                    [*_pin(host), *torchrun, *words],
+                    env=environment,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
             )
         yield processes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -229,6 +229,18 @@ def flat(settings: Section, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What `flat` made of settings, as a model takes it again."""
+    whole: dict[str, Any] = {}
+    for key, value in values.items():
+        *sections, name = key.split(".")
+        inner = whole
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[name] = value
+    return whole
 
 
 def _read(path: Path) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from dragoman.data import demo as grammar
 from dragoman.data.corpus import Corpus
@@ -14,8 +14,9 @@ from dragoman.data.demo.baselines import Nearest
 from dragoman.data.jobs import Request, plan
 from dragoman.data.prepare import prepare
 from dragoman.data.store import DataSet
-from dragoman.decode.score import PartScores, score_part
 from dragoman.errors import DragomanError
+from dragoman.evaluate import heldout, system
+from dragoman.evaluate.heldout import HeldOut
 from dragoman.explain.run import explain
 from dragoman.launch import local
 from dragoman.measure import database
@@ -23,7 +24,6 @@ from dragoman.measure.quality import bleu
 from dragoman.progress import Reporter
 from dragoman.report import write
 from dragoman.rundir import RunFolder
-from dragoman.train import models
 
 _WORKERS = 2
 _SHOWN = 5
@@ -43,31 +43,29 @@ def run(folder: Path, reporter: Reporter) -> str:
         raise DragomanError("the demo was stopped", path=run_path, hint="dragoman demo goes on with it")
     data = DataSet(data_path)
     reporter.note("Scoring the test sentences")
-    loaded = models.load([run_path], torch.device("cpu"))
-    scores = score_part(loaded.model, data, "test", loaded.settings.evaluate)
+    held_out = heldout.of_part(data, "test")
+    translations = system.find(run_path, held_out, system.Way()).translations
     write.write(records, explain(records), run_path)
-    lines = [*_translations(data, scores), "", *_scores(data, scores, job.train[0]), ""]
+    lines = [*_shown(held_out, translations), "", *_scores(held_out, translations, job.train[0]), ""]
     return "\n".join([*lines, f"Run: {run_path}", f"Report: {run_path / write.PAGE_FILE}"])
 
 
-def _translations(data: DataSet, scores: PartScores) -> list[str]:
-    part = data.parts["test"]
-    sources, references = part.text("source"), part.text("target")
+def _shown(held_out: HeldOut, translations: Sequence[str]) -> list[str]:
     lines = ["Held-out sentences, translated:"]
-    for i in (np.arange(_SHOWN) * scores.sentences // _SHOWN).tolist():
+    for i in (np.arange(_SHOWN) * len(translations) // _SHOWN).tolist():
         lines += [
             "",
-            f"  source       {sources[i]}",
-            f"  translation  {scores.translations[i]}",
-            f"  reference    {references[i]}",
+            f"  source       {held_out.sources[i]}",
+            f"  translation  {translations[i]}",
+            f"  reference    {held_out.references[0][i]}",
         ]
     return lines
 
 
-def _scores(data: DataSet, scores: PartScores, training: Corpus) -> list[str]:
+def _scores(held_out: HeldOut, translations: Sequence[str], training: Corpus) -> list[str]:
     """The model beside what one gets without learning, on the same sentences."""
-    part = data.parts["test"]
-    sources, references = part.text("source"), part.text("target")
+    sources, references = held_out.sources, held_out.references[0]
+    score = bleu(translations, references)
     gloss = bleu([grammar.word_by_word(source) for source in sources], references)
     files_ = training.files[0]
     assert files_.target
@@ -77,8 +75,8 @@ def _scores(data: DataSet, scores: PartScores, training: Corpus) -> list[str]:
     nearest = Nearest(train_sources)
     copied = bleu([train_targets[nearest(source)] for source in sources], references)
     return [
-        f"BLEU on {scores.sentences:,} held-out sentences ({scores.bleu.signature}):",
-        f"  {scores.bleu.value:5.1f}  this model",
+        f"BLEU on {len(sources):,} held-out sentences ({score.signature}):",
+        f"  {score.value:5.1f}  this model",
         f"  {copied.value:5.1f}  the target of the nearest training sentence",
         f"  {gloss.value:5.1f}  word by word from the grammar's own lexicon",
     ]

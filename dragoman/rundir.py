@@ -2,6 +2,7 @@
 
 RUN/
   config.toml         the filled-in config
+  plan.json           what was expected of it, where `dragoman plan --for RUN` was asked
   provenance.json     versions, hosts, command line, data fingerprint
   records.db          every measurement (measure/database.py)
   log.txt             one line per interval, as on the terminal
@@ -29,6 +30,7 @@ class RunFolder:
     def __init__(self, path: Path):
         self.path = path
         self.config = path / "config.toml"
+        self.plan = path / "plan.json"
         self.provenance = path / "provenance.json"
         self.records = path / "records.db"
         self.log = path / "log.txt"
@@ -63,7 +65,7 @@ class RunFolder:
 
     def accompanying(self) -> list[str]:
         """Files that go with a run from host to host, beside checkpoints and records; below the folder."""
-        single = [path for path in (self.config, self.provenance, self.log) if path.exists()]
+        single = [path for path in (self.config, self.plan, self.provenance, self.log) if path.exists()]
         curves = sorted(path for path in self.tensorboard.rglob("*") if path.is_file())
         return [str(path.relative_to(self.path)) for path in (*single, *curves)]
 

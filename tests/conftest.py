@@ -1,5 +1,6 @@
 """For all tests: hypothesis without deadlines; with REQUIRE_ALL=1 a skipped test is a failed one."""
 
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -10,6 +11,9 @@ from testbed.require import all_required, why_not
 
 settings.register_profile("dragoman", deadline=None, max_examples=50)  # other work may share the cores
 settings.load_profile("dragoman")
+
+# A shell starts what runs in its background with Ctrl-C ignored, and what that starts inherits it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What continuous integration cannot give: data that is not part of the repository, and GPUs.
 _MAY_BE_ABSENT = ("DRAGOMAN_DATA", "GPU")

@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -65,11 +65,34 @@ def run(module: str, arguments: Sequence[object], count: int) -> Ended:
 
 def each(module: str, arguments: Sequence[object], count: int) -> list[Ended]:
     """The same, rank by rank."""
+    with started(module, arguments, count) as forks:
+        deadline = time.monotonic() + WAIT_SECONDS
+        for fork in forks:
+            fork.process.join(max(0.0, deadline - time.monotonic()))
+        return [fork.ended() for fork in forks]
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A rank under way, and where what it says goes."""
+
+    process: multiprocessing.process.BaseProcess
+    out: Path
+    err: Path
+
+    def ended(self) -> Ended:
+        assert self.process.exitcode is not None, f"still running after {WAIT_SECONDS} s"
+        return Ended(self.process.exitcode, self.out.read_text(), self.err.read_text())
+
+
+@contextmanager
+def started(module: str, arguments: Sequence[object], count: int) -> Iterator[list[Fork]]:
+    """So many ranks under way; at the end of the block what is left of them is killed."""
     words = [str(argument) for argument in arguments]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        started = []
+        forks = []
         for rank in range(count):
             environment = dict(os.environ) | place(rank, count, rank, count, "127.0.0.1", port)
             said = Path(folder, f"{rank}.out"), Path(folder, f"{rank}.err")
@@ -78,11 +101,8 @@ def each(module: str, arguments: Sequence[object], count: int) -> list[Ended]:
             stack.callback(process.close)
             stack.callback(process.join)
             stack.callback(process.kill)
-            started.append((process, *said))
-        deadline = time.monotonic() + WAIT_SECONDS
-        for process, _, _ in started:
-            process.join(max(0.0, deadline - time.monotonic()))
-        return [Ended(_code(process), out.read_text(), err.read_text()) for process, out, err in started]
+            forks.append(Fork(process, *said))
+        yield forks
 
 
 def on_hosts(
@@ -108,11 +128,6 @@ def on_hosts(
             started.append(process)
         said = [process.communicate(timeout=WAIT_SECONDS) for process in started]
     return [Ended(process.returncode, *texts) for process, texts in zip(started, said, strict=True)]
-
-
-def _code(process: multiprocessing.process.BaseProcess) -> int:
-    assert process.exitcode is not None, f"still running after {WAIT_SECONDS} s"
-    return process.exitcode
 
 
 def _core(count: int) -> set[int]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,7 @@ def test_help_names_every_command() -> None:
 def test_every_command_has_help_with_an_example(command: str) -> None:
     done = dragoman(command, "--help")
     assert done.returncode == 0
-    assert f"Example: dragoman {command}" in done.stdout
+    assert re.search(rf"Example: .*dragoman {command} ", done.stdout)
 
 
 def test_a_data_set_is_made_and_its_card_printed_as_json_then_as_a_page(folder: Path) -> None:

@@ -24,7 +24,7 @@ _BLOCK_BYTES = 2**20
 # 4 bytes of zstd can stand for 128 KiB of output, so this many of input never swell past 128 MiB at once.
 _ZSTD_INPUT_BYTES = 4096
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")  # UTF-16 and UTF-32
 
 _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
@@ -55,13 +55,13 @@ def text(path: Path) -> Iterator[bytes]:
             line=1,
             hint=f"iconv -f UTF-16 -t UTF-8 {path.name} > {path.name}.utf8",
         )
-    yield start.removeprefix(_BYTE_ORDER_MARK)
+    yield start.removeprefix(BYTE_ORDER_MARK)
     yield from stream
 
 
 def blocks(path: Path) -> Iterator[bytes]:
     """The contents as they are stored, decompressed, in blocks of about a megabyte or less."""
-    _check_is_file(path)
+    check_is_file(path)
     line = 1
     try:
         with open(path, "rb") as file:
@@ -103,7 +103,8 @@ def _lists_of_lines(path: Path) -> Iterator[list[bytes]]:
         yield [tail.removesuffix(b"\r")]
 
 
-def _check_is_file(path: Path) -> None:
+def check_is_file(path: Path) -> None:
+    """That it can be read, as far as that is known without opening it."""
     # os.path and not Path: it answers False, instead of raising, for names too long or folders closed to us.
     if os.path.isdir(path):
         raise DataError("this is a directory", path=path, hint=f"name a file in it, or a glob: {path}/*")

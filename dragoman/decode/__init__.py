@@ -1,5 +1,5 @@
-"""From a trained model to translations."""
+"""From a trained model to translations. Imports without torch: a server or a document needs none to begin."""
 
-from dragoman.decode.search import Hypothesis, search
+from dragoman.decode.engine import Engine, Options, Translation
 
-__all__ = ["Hypothesis", "search"]
+__all__ = ["Engine", "Options", "Translation"]

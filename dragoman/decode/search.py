@@ -5,7 +5,7 @@ Shape letters: B sentences still searched, K hypotheses of each, M candidates of
 The rules are CTranslate2's, so that scores of a run and of an exported model agree: from the best 2 x beam
 continuations, those among the first `beam` that end are finished, and the best `beam` that do not end go on.
 A sentence is done when `beam` hypotheses are finished or its length limit is reached. The best is the one
-with the highest log-probability (that of EOS included) over length^penalty (EOS not counted).
+with the highest log-probability over length^penalty, EOS counted in both.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 
 from dragoman.data.tokens import BOS, EOS
+from dragoman.decode.engine import Options
+from dragoman.decode.repeats import forbid_repeats
 from dragoman.model import Cache, Transformer
 from dragoman.model.packing import Lengths
 
@@ -25,7 +27,13 @@ from dragoman.model.packing import Lengths
 @dataclass(frozen=True)
 class Hypothesis:
     tokens: list[int]  # without EOS
-    score: float  # log-probability over length^penalty; -inf if there are no tokens and a penalty
+    score: float  # log-probability over length^penalty
+
+    @classmethod
+    def of(cls, tokens: list[int], log_p: float, length_penalty: float) -> Hypothesis:
+        """From tokens that EOS closes, unless they reached their limit."""
+        score = log_p / len(tokens) ** length_penalty
+        return cls(tokens[:-1] if tokens[-1] == EOS else tokens, score)
 
 
 @torch.no_grad()
@@ -34,28 +42,32 @@ def search(
     source_N: Tensor,
     source_lengths: Lengths,
     limits: Sequence[int],
-    *,
-    beam: int = 4,
-    length_penalty: float = 0.6,
-) -> list[Hypothesis]:
-    """The best translation found of each packed source sentence, of at most so many tokens, EOS counted.
+    options: Options,
+) -> list[list[Hypothesis]]:
+    """The best translations found of each packed source sentence, of at most so many tokens, EOS counted.
 
-    Fastest when the sentences of a call are of similar length. The model must be in evaluation mode.
+    There are `options.best` of them, seldom fewer. Fastest when the sentences of a call are of similar
+    length. The model must be in evaluation mode.
     """
     if model.training:
         raise ValueError("search needs model.eval(): dropout would make translations random")
     cache = model.start(source_N, source_lengths)
     live = _Live.begin(cache.sentences)
     finished: list[list[Hypothesis]] = [[] for _ in range(cache.sentences)]
+    beam = options.beam
     while len(live.sentences):
-        candidates = _extend(model, cache, live, beam)
+        candidates = _extend(model, cache, live, beam, options.no_repeat_ngram)
         is_last = live.length + 1 >= np.asarray(limits)[live.sentences]
         for row, column in zip(*np.nonzero(candidates.ends(beam, is_last)), strict=True):
-            hypothesis = candidates.hypothesis(row, column, length_penalty)
+            hypothesis = candidates.hypothesis(row, column, options.length_penalty)
             finished[live.sentences[row]].append(hypothesis)
         is_full = np.array([len(finished[sentence]) >= beam for sentence in live.sentences])
         live = _advance(cache, live, candidates, ~(is_last | is_full), beam)
-    return [max(hypotheses, key=lambda hypothesis: hypothesis.score) for hypotheses in finished]
+    return [best_first(hypotheses)[: options.best] for hypotheses in finished]
+
+
+def best_first(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
 
 @dataclass(frozen=True)
@@ -91,19 +103,19 @@ class _Candidates:
         return is_end & np.isfinite(self.scores_BM[:, :beam])
 
     def hypothesis(self, row: int, column: int, length_penalty: float) -> Hypothesis:
-        tokens = self.tokens_BMT[row, column, 1:].tolist()
-        if tokens[-1] == EOS:
-            tokens.pop()
-        norm = len(tokens) ** length_penalty
-        return Hypothesis(tokens, float(self.scores_BM[row, column]) / norm if norm else -np.inf)
+        return Hypothesis.of(
+            self.tokens_BMT[row, column, 1:].tolist(), float(self.scores_BM[row, column]), length_penalty
+        )
 
 
-def _extend(model: Transformer, cache: Cache, live: _Live, beam: int) -> _Candidates:
+def _extend(model: Transformer, cache: Cache, live: _Live, beam: int, no_repeat_ngram: int) -> _Candidates:
     """One step of the model, and the best 2 x beam continuations by summed log-probability."""
     device = model.embedding.weight.device
     tokens_R = torch.from_numpy(live.tokens_BKT[:, :, -1].flatten()).to(device)
-    log_p_RV = model.step(tokens_R, cache).float().log_softmax(-1)
-    sums_RV = log_p_RV.add_(torch.from_numpy(live.scores_BK.reshape(-1, 1)).to(device))
+    logits_RV = model.step(tokens_R, cache).float()
+    if no_repeat_ngram:
+        forbid_repeats(logits_RV, live.tokens_BKT.reshape(len(logits_RV), -1)[:, 1:], no_repeat_ngram)
+    sums_RV = logits_RV.log_softmax(-1).add_(torch.from_numpy(live.scores_BK.reshape(-1, 1)).to(device))
     vocabulary = sums_RV.shape[1]
     sums_BM = sums_RV.view(len(live.sentences), -1)
     best = sums_BM.topk(min(2 * beam, sums_BM.shape[1]))

@@ -1,4 +1,4 @@
-"""Sentences to translations: batched by length, the order restored."""
+"""Sentences to translations by our own search: batched by length, the order restored."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dragoman.config import Evaluate
 from dragoman.data.clean import normalise
 from dragoman.data.tokens import Tokenizer
-from dragoman.decode.search import search
+from dragoman.decode.engine import Options
+from dragoman.decode.sample import sample
+from dragoman.decode.search import Hypothesis, search
 from dragoman.model import Transformer
 
 _SENTENCES = 64  # translated at a time
@@ -22,33 +25,44 @@ def translate(
     """The translation of each sentence, in order."""
     if not sentences:
         return []
-    tokens, lengths = tokenizer.encode([normalise(sentence, "NFC") for sentence in sentences])
-    rows = np.split(tokens.astype(np.int64), np.cumsum(lengths)[:-1])
+    rows = encode(tokenizer, [normalise(sentence, "NFC") for sentence in sentences])
     return tokenizer.decode(translate_tokens(model, rows, config))
+
+
+def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[np.ndarray]:
+    """The tokens of each sentence, closed by EOS."""
+    tokens, lengths = tokenizer.encode(sentences)
+    return np.split(tokens.astype(np.int64), np.cumsum(lengths)[:-1])
 
 
 def translate_tokens(model: Transformer, rows: Sequence[np.ndarray], config: Evaluate) -> list[list[int]]:
     """The same from tokens, each row closed by EOS, to tokens without it."""
+    options = Options(beam=config.beam, length_penalty=config.length_penalty)
+    return [found[0].tokens for found in hypotheses(model, rows, options)]
+
+
+def hypotheses(model: Transformer, rows: Sequence[np.ndarray], options: Options) -> list[list[Hypothesis]]:
+    """The best translations of each row of tokens, in order."""
     device = next(model.parameters()).device
     lengths = np.array([len(row) for row in rows])
-    results: list[list[int]] = [[] for _ in rows]
+    results: list[list[Hypothesis]] = [[] for _ in rows]
     by_length = np.argsort(lengths, kind="stable")
     for start in range(0, len(rows), _SENTENCES):
         batch = by_length[start : start + _SENTENCES]
         source = torch.from_numpy(np.concatenate([rows[row] for row in batch])).to(device)
-        found = search(
-            model,
-            source,
-            lengths[batch],
-            length_limits(lengths[batch]),
-            beam=config.beam,
-            length_penalty=config.length_penalty,
-        )
-        for row, hypothesis in zip(batch.tolist(), found, strict=True):
-            results[row] = hypothesis.tokens
+        found = _find(model, source, lengths[batch], options)
+        for row, translations in zip(batch.tolist(), found, strict=True):
+            results[row] = translations
     return results
 
 
 def length_limits(source_lengths: np.ndarray) -> list[int]:
     """The most tokens a translation may have: generous, but an untrained model must stop somewhere."""
     return (2 * source_lengths + 10).tolist()
+
+
+def _find(
+    model: Transformer, source_N: Tensor, lengths: np.ndarray, options: Options
+) -> list[list[Hypothesis]]:
+    limits = [options.max_length] * len(lengths) if options.max_length else length_limits(lengths)
+    return (sample if options.is_sampling else search)(model, source_N, lengths, limits, options)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from dragoman.doctor.check import Check, Status
 from dragoman.doctor.facts import Host
-from dragoman.doctor.needs import Needs
 from dragoman.explain import words
+from dragoman.plan.needs import Needs
 
 _SLOW = 0.7  # times the median of the others
 _IDLE_LOAD = 0.5  # processes per core that may already want to run

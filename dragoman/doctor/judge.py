@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.config import Training
-from dragoman.doctor import capacity, compare, needs
+from dragoman.doctor import capacity, compare
 from dragoman.doctor.check import Check
 from dragoman.doctor.facts import Host
-from dragoman.doctor.needs import Needs
+from dragoman.plan import needs
+from dragoman.plan.needs import Needs
 
 
 def judge(hosts: Sequence[Host], wanted: Needs | None) -> list[Check]:

@@ -10,8 +10,8 @@ from itertools import combinations
 from dragoman.doctor.check import ALL, Check, Status
 from dragoman.doctor.facts import Host
 from dragoman.doctor.link import Connection
-from dragoman.doctor.needs import Needs
 from dragoman.explain import words
+from dragoman.plan.needs import Needs
 from dragoman.plan.step import bytes_per_host
 
 _SLOW = 0.5  # times the median of the others

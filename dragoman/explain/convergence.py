@@ -67,10 +67,11 @@ def explain(records: Records) -> Finding:
             advice=["a lower learning rate or a longer warm-up, from the last good checkpoint"],
         )
     gains = [gain for gain in (_loss_gain(past), _bleu_gain(past)) if gain]
-    _, losses = past.of(past.eval_loss)
+    steps, losses = past.of(past.eval_loss)
     rose = rise(losses)
     if not gains and not rose:
-        because = f"{len(losses)} evaluations have a held-out loss, and a curve needs {LEAST_POINTS}"
+        count = (steps > 0).sum()  # one before the first step says nothing of training
+        because = f"{count} evaluations have a held-out loss, and a curve needs {LEAST_POINTS}"
         return unknown("convergence", because, numbers)
     for gain in gains:
         numbers |= gain.numbers()

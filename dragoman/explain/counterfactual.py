@@ -12,6 +12,7 @@ from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records, RunFacts
 from dragoman.plan.step import (
     BUCKET_BYTES,
+    LOCAL_STEPS,
     WIRE_BYTES,
     StepCost,
     bytes_per_host,
@@ -31,7 +32,6 @@ NEGLIGIBLE = 1.1
 # few steps probed were not like the others, or the network has changed since: the clocks are believed.
 ODD_PROBE = 0.10
 WORTH_TRYING = 1.05  # gains below are within the noise of a shared network
-LOCAL_STEPS = 16  # of DiLoCo: few enough to learn as synchronous training does
 LINKS = (1e9, 10e9, 25e9, 100e9)  # bits per second, as they are sold
 
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from dragoman.explain import words
 from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, without_exchange
-from dragoman.explain.finding import Finding, known, unknown
-from dragoman.explain.gpus import BUSY, LOW_POWER, GpuUse, gpu_use
+from dragoman.explain.finding import Finding, known
+from dragoman.explain.gpus import BUSY, GpuUse, gpu_use
+from dragoman.explain.link_only import judge
 from dragoman.explain.outside import outside_advice, outside_seconds
 from dragoman.explain.parts import StepParts, mean, settled, step_parts
 from dragoman.explain.straggler import straggler
@@ -43,9 +44,8 @@ def explain(records: Records) -> Finding:
 
 def _losses(records: Records, parts: StepParts) -> dict[str, float]:
     """Seconds by which a step would be shorter without each cause of waiting, where known."""
-    link = parts.link
-    if link is None and (without := without_exchange(records, parts)):
-        link = parts.seconds - without.seconds
+    without = without_exchange(records, parts)  # as in the network's answer: both give the same figure
+    link = parts.seconds - without.seconds if without else None
     causes = {"waiting_network": link, "waiting_data": parts.data, "waiting_straggler": parts.excess}
     return {name: min(lost, 0.99 * parts.seconds) for name, lost in causes.items() if lost is not None}
 
@@ -173,39 +173,53 @@ def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> lis
 
 
 def _from_meters(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> Finding:
-    """Without phases the GPUs' power still tells computing from spinning, but not what they wait for."""
-    because = "the phases of a step were not recorded"
-    if gpu is None or gpu.utilisation is None or gpu.power_share is None:
-        numbers = known(utilisation=gpu.utilisation, power_share=gpu.power_share) if gpu else {}
-        return unknown("device_utilisation", because, numbers)
+    """Without phases, power still tells computing from spinning, and the cost model bounds computing."""
     share = flops_share(records, parts) if parts else None
-    numbers = known(utilisation=gpu.utilisation, power_share=gpu.power_share, flops_share=share)
-    meters = (
-        f"{words.share(gpu.utilisation)} utilisation at {words.share(gpu.power_share)} of the power limit"
-    )
-    evidence = ["utilisation, power_share: the GPUs' own meters"]
-    hosts = len(set(records.facts.rank_hosts)) or len(records.facts.hosts)
-    if gpu.is_busy_waiting and hosts > 1:
-        verdict = "waiting_network"
-        text = f"{meters}: busy, but not computing. With {hosts} machines that is what waiting for the "
-        text += "exchange looks like (for the network, or in it for a slower rank)"
-    elif gpu.power_share >= LOW_POWER and gpu.utilisation >= BUSY:
-        verdict, text = "computing", f"{meters}"
-    else:
-        answer = f"Unknown: {because}, and {meters} does not tell computing from waiting."
-        return Finding(
-            id="device_utilisation",
-            verdict="unknown",
-            answer=answer,
-            numbers=numbers,
-            evidence=evidence,
-            confidence="unknown",
-        )
+    numbers, evidence, facts = known(flops_share=share), [], []
+    if gpu and (gpu.utilisation is not None or gpu.power_share is not None):
+        numbers |= known(utilisation=gpu.utilisation, power_share=gpu.power_share)
+        evidence.append("utilisation, power_share: the GPUs' own meters")
+        facts.append(_meters(gpu))
+    if parts and records.facts.computing_seconds:
+        low, high = (min(1.0, seconds / parts.seconds) for seconds in records.facts.computing_seconds)
+        numbers |= known(compute_share_low=low, compute_share_high=high)
+        evidence.append(f"compute_share: estimated: {records.facts.computing_inputs}")
+        facts.append(f"by the cost model computing takes {words.share(low)} to {words.share(high)} of a step")
+    verdict, meaning = _judged(records, parts, gpu)
+    if verdict == "unknown":
+        facts.insert(0, "unknown: the phases of a step were not recorded")
+    answer = "; ".join(facts or ["the exchange takes most of a step, by its bytes and the link"])
     return Finding(
         id="device_utilisation",
         verdict=verdict,
-        answer=f"{text[0].upper()}{text[1:]}.",
+        answer=f"{answer[0].upper()}{answer[1:]}{meaning}.",
         numbers=numbers,
         evidence=evidence,
-        confidence="estimated",
+        confidence="unknown" if verdict == "unknown" else "estimated",
     )
+
+
+def _meters(gpu: GpuUse) -> str:
+    said = [f"{words.share(gpu.utilisation)} utilisation"] if gpu.utilisation is not None else []
+    if gpu.power_share is not None:
+        said.append(f"{words.share(gpu.power_share)} of the power limit")
+    return " at ".join(said)
+
+
+def _judged(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> tuple[str, str]:
+    """The verdict, and what is to be said of it."""
+    hosts = len(set(records.facts.rank_hosts)) or len(records.facts.hosts)
+    network = judge(records, parts, gpu).verdict if parts and hosts > 1 else None
+    waits = gpu is not None and (gpu.is_busy_waiting or gpu.is_waiting and network == "bottleneck")
+    if hosts > 1 and network != "not_bottleneck" and (waits or network == "bottleneck"):
+        known_busy = gpu is not None and gpu.is_busy_waiting
+        busy = ": busy, but not computing" if known_busy else ": too cool to be computing" if waits else ""
+        look = f". With {hosts} machines that is what waiting for the exchange looks like"
+        return "waiting_network", f"{busy}{look} (for the network, or in it for a slower rank)"
+    if gpu and gpu.is_working and (gpu.utilisation is None or gpu.utilisation >= BUSY):
+        return "computing", ""
+    if gpu is None and parts and records.facts.computing_seconds:
+        if records.facts.computing_seconds[0] * BOTTLENECK >= parts.seconds:
+            return "computing", ""
+        return "unknown", ", which does not tell computing from waiting"
+    return "unknown", ", and that does not tell computing from waiting" if gpu else ""

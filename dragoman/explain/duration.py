@@ -16,12 +16,13 @@ RECENT_STEPS = 200  # their mean tells the pace of the steps to come
 def explain(records: Records, price_per_hour: float | None = None) -> Finding:
     seconds = _step_seconds(records)
     start, end = _span(records)
-    if start is None and not len(seconds):
+    if start is None and (not len(seconds) or _steps(records) is None):
         return unknown("duration", "neither the times of attempts nor of steps were recorded")
-    wall = end - start if start is not None and end is not None else None
+    wall = end - start or None if start is not None and end is not None else None
+    evaluation = event_seconds(records, "evaluation") if records.events else None
     split = {
-        "training_seconds": float(seconds.sum()) if len(seconds) else None,
-        "evaluation_seconds": event_seconds(records, "evaluation") if records.events else None,
+        "training_seconds": _training(records, seconds, evaluation),
+        "evaluation_seconds": evaluation,
         "checkpoint_seconds": event_seconds(records, "checkpoint") if records.events else None,
         "startup_seconds": _startup(records),
         "restart_seconds": _restarts(records),
@@ -31,7 +32,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
     numbers = known(
         wall_seconds=wall,
         **split,
-        other_seconds=max(0.0, wall - sum(filter(None, split.values()))) if wall else None,
+        other_seconds=max(0.0, round(wall - sum(filter(None, split.values())), 3)) if wall else None,
         steps=_steps(records),
         finished=last.reason in ENDED_BY_ITSELF if last else None,
         attempts=len(records.attempts) or None,
@@ -57,6 +58,13 @@ def _steps(records: Records) -> int | None:
 def _step_seconds(records: Records) -> np.ndarray:
     seconds = records.steps["seconds"]
     return seconds[np.isfinite(seconds) & (seconds > 0)]
+
+
+def _training(records: Records, seconds: np.ndarray, evaluation: float | None) -> float | None:
+    if not len(seconds) or _steps(records) is None:
+        return None
+    training = float(seconds.sum()) * records.facts.steps_per_row
+    return training - (evaluation or 0.0) if records.facts.seconds_include_evaluations else training
 
 
 def _signs_of_life(records: Records) -> np.ndarray:
@@ -92,7 +100,8 @@ def _startup(records: Records) -> float | None:
         begun = (records.steps["ended"] - records.steps["seconds"])[mine]
         begun = begun[np.isfinite(begun)]
         if len(begun):
-            waits.append(max(0.0, float(begun.min()) - attempt.started))
+            # to a millisecond: floating point leaves a trace where the two are the same moment
+            waits.append(max(0.0, round(float(begun.min()) - attempt.started, 3)))
     return sum(waits) if waits else None
 
 
@@ -128,8 +137,10 @@ def _answer(records: Records, numbers: dict[str, float], price_per_hour: float |
     steps = f"{numbers['steps']:,} steps" if "steps" in numbers else "the run"
     if "wall_seconds" in numbers:
         text = f"{words.seconds(numbers['wall_seconds'])} for {steps}"
-    else:
+    elif "training_seconds" in numbers:
         text = f"{words.seconds(numbers['training_seconds'])} inside {steps}; time between was not recorded"
+    else:
+        text = "Not known"
     names = ("training", "evaluation", "checkpoint", "startup", "restart", "other")
     spent = {name: numbers.get(f"{name}_seconds", 0.0) for name in names}
     if "wall_seconds" in numbers:

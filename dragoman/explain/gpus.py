@@ -32,6 +32,17 @@ class GpuUse:
             return False
         return self.utilisation >= BUSY and self.power_share < LOW_POWER
 
+    @property
+    def is_waiting(self) -> bool:
+        """Too cool to be computing, and not known to be idle: somebody may have read off the power alone."""
+        if self.power_share is None or self.power_share >= LOW_POWER:
+            return False
+        return self.utilisation is None or self.utilisation >= BUSY
+
+    @property
+    def is_working(self) -> bool:
+        return self.power_share is not None and self.power_share >= LOW_POWER
+
 
 def gpu_use(records: Records) -> GpuUse | None:
     """None where no GPU was watched."""

@@ -1,4 +1,4 @@
-"""The network's part in a step of which only the whole is known: what bytes and link allow, as bounds.
+"""The network's part in a step of which only the whole is known: bounds from bytes, link, GPU and power.
 
 DDP sends while the last microbatch's backward runs, and backward is two thirds of computing. So of an
 exchange of T seconds at most two thirds of the computing C can be hidden:
@@ -6,49 +6,92 @@ exchange of T seconds at most two thirds of the computing C can be hidden:
     S = C + T - hidden,  0 <= hidden <= 2/3 C   ->   S - T <= C <= 3 (S - T)
 
 and without the exchange the step would be S / C times faster: at least S / 3(S - T), at most S / (S - T).
+Where the cost model bounds C by itself, S / C follows from that; where both are known they must agree.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dragoman.explain import words
-from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, expected_bytes, link_rate
+from dragoman.explain.counterfactual import (
+    BOTTLENECK,
+    NEGLIGIBLE,
+    WithoutExchange,
+    cost,
+    expected_bytes,
+    link_rate,
+    network_advice,
+)
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.gpus import GpuUse
 from dragoman.explain.parts import StepParts
 from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
 
+# An order names one of two bonded ports, or one direction of two. A run that sends more than twice that is on
+# another link than the one that somebody had in mind.
+ORDER_IS_WRONG = 2.0
+NEEDED = "Needed: the link's rate, the GPUs' power in training, or the GPU's type, batch and parameters."
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many times faster the step would be without the exchange: least, most; and why."""
+
+    low: float
+    high: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    verdict: str
+    opening: str
+    link: Bounds | None
+    computing: Bounds | None
+
+    def range(self) -> tuple[float, float] | None:
+        """What all that is known leaves; None where it is nothing or contradicts itself."""
+        sides = [side for side in (self.link, self.computing) if side]
+        if not sides:
+            return None
+        low, high = max(side.low for side in sides), min(side.high for side in sides)
+        return (low, high) if low <= high else None
+
 
 def from_link(
     records: Records, parts: StepParts, gpu: GpuUse | None, numbers: dict[str, float], evidence: list[str]
 ) -> Finding:
-    moved, rate = expected_bytes(records) or sent_per_step(records), link_rate(records)
-    if not moved or not rate:
-        missing = "the phases of a step were not recorded, and neither were "
-        missing += "the bytes of an exchange" if not moved else "the link's rate"
-        return unknown("network", missing, numbers).model_copy(update={"evidence": evidence})
-    exchange = 8 * moved / rate
-    low, high = bounds(parts.seconds, exchange)
-    at_most = f"{high:.2f} x" if high < 100 else "many times"
-    facts = f"{words.size(moved)} out of each host take {words.seconds(exchange)} at {words.rate(rate)}, in "
-    facts += f"a step of {words.seconds(parts.seconds)}; without the exchange it would be {low:.2f} x to "
-    facts += f"{at_most} faster"
-    if exchange > parts.seconds:
-        reached = words.rate(8 * moved / parts.seconds)
-        facts += f" (the step reached {reached}, so the link carries more than that rate)"
-    verdict, opening = _verdict(low, high, gpu)
-    evidence = [*evidence, "phases were not recorded: bounds from bytes, link and step time"]
-    if gpu and gpu.is_busy_waiting:
-        facts += f"; GPUs were busy at {words.share(gpu.power_share or 0)} of their power: waiting"
-        evidence.append("power_share: the GPUs' meters")
+    moved = _moved(records)
+    if not moved:
+        because = "the phases of a step were not recorded, and neither were the bytes of an exchange"
+        because += " (needed: the parameters, or their gradients' bytes)"
+        return unknown("network", because, numbers).model_copy(update={"evidence": evidence})
+    judgement = judge(records, parts, gpu)
+    numbers |= known(
+        implied_bits_per_second=8 * moved / parts.seconds, implied_bytes_per_second=moved / parts.seconds
+    )
+    if limits := judgement.range():
+        numbers |= known(speedup_without_exchange_low=limits[0], speedup_without_exchange_high=limits[1])
+    if records.facts.computing_seconds:
+        low, high = records.facts.computing_seconds
+        numbers |= known(computing_seconds_low=low, computing_seconds_high=high)
     return Finding(
         id="network",
-        verdict=verdict,
-        answer=f"{opening}: {facts}.",
-        numbers=numbers | known(speedup_without_exchange_low=low, speedup_without_exchange_high=high),
-        evidence=evidence,
-        confidence="unknown" if verdict == "unknown" else "estimated",
+        verdict=judgement.verdict,
+        answer=_answer(records, parts, moved, judgement, gpu),
+        numbers=numbers,
+        evidence=[*evidence, *_evidence(records, gpu)],
+        confidence="unknown" if judgement.verdict == "unknown" else "estimated",
+        advice=_advice(records, parts, judgement),
     )
+
+
+def judge(records: Records, parts: StepParts, gpu: GpuUse | None) -> Judgement:
+    link, computing = _by_link(records, parts), _by_computing(records, parts)
+    verdict, opening = _verdict(link, computing, gpu)
+    return Judgement(verdict, opening, link, computing)
 
 
 def bounds(step_seconds: float, exchange_seconds: float) -> tuple[float, float]:
@@ -57,13 +100,107 @@ def bounds(step_seconds: float, exchange_seconds: float) -> tuple[float, float]:
     return max(1.0, step_seconds / (3 * left)), step_seconds / left
 
 
-def _verdict(low: float, high: float, gpu: GpuUse | None) -> tuple[str, str]:
-    if low >= BOTTLENECK:
+def _moved(records: Records) -> float | None:
+    return expected_bytes(records) or sent_per_step(records)
+
+
+def _by_link(records: Records, parts: StepParts) -> Bounds | None:
+    moved, rate = _moved(records), link_rate(records)
+    ordered = records.facts.ordered_link_bits_per_second
+    if not moved or not (rate or ordered):
+        return None
+    reached = 8 * moved / parts.seconds
+    if rate or ordered and reached <= ordered:
+        slowest = fastest = rate or ordered
+    elif ordered and reached <= ORDER_IS_WRONG * ordered:
+        slowest, fastest = reached, ORDER_IS_WRONG * ordered
+    else:
+        return None
+    named = rate or ordered
+    assert named and slowest and fastest
+    low = bounds(parts.seconds, 8 * moved / fastest)[0]
+    high = bounds(parts.seconds, 8 * moved / slowest)[1]
+    why = f"at {words.rate(named)} that takes {words.seconds(8 * moved / named)}"
+    if reached > named:
+        why += f" (the step reached {words.rate(reached)}, so the link carries more than that rate)"
+    return Bounds(low, high, why)
+
+
+def _by_computing(records: Records, parts: StepParts) -> Bounds | None:
+    if not records.facts.computing_seconds:
+        return None
+    low, high = records.facts.computing_seconds
+    why = f"computing takes {words.seconds(low)} to {words.seconds(high)} by the cost model"
+    return Bounds(max(1.0, parts.seconds / high), max(1.0, parts.seconds / low), why)
+
+
+def _verdict(link: Bounds | None, computing: Bounds | None, gpu: GpuUse | None) -> tuple[str, str]:
+    """Each side can exclude; what none excludes must be shown by one."""
+    waits, works = bool(gpu and gpu.is_waiting), bool(gpu and gpu.is_working)
+    low = max((side.low for side in (link, computing) if side), default=1.0)
+    if link and link.high < BOTTLENECK:
+        # An order may also be more than a link carries: what no other evidence bears out is not said.
+        if waits or (not works and computing and computing.low >= BOTTLENECK):
+            return "unknown", "Unknown, for neither computing nor so few bytes on such a link fill the step"
+        if link.high < NEGLIGIBLE:
+            return "not_bottleneck", "No, by the bytes it can have sent"
+    elif works and low >= BOTTLENECK:
+        return "unknown", "Unknown, for the GPUs drew the power of computing while the rest says they waited"
+    if link and link.low >= BOTTLENECK and not (computing and computing.high < NEGLIGIBLE):
         return "bottleneck", "Yes, by the bytes it must have sent"
-    if high < NEGLIGIBLE:
-        return "not_bottleneck", "No, by the bytes it can have sent"
-    if gpu and gpu.is_busy_waiting and high >= BOTTLENECK:
+    if computing and computing.low >= BOTTLENECK and (link is None or link.high >= BOTTLENECK):
+        return "bottleneck", "Yes, by what computing can take of the step"
+    high = min((side.high for side in (link, computing) if side), default=float("inf"))
+    if waits and high >= BOTTLENECK:
         return "bottleneck", "Yes, by bytes and power"
+    if high < NEGLIGIBLE:
+        return "not_bottleneck", "No, computing fills the step"
     if high < BOTTLENECK:
         return "balanced", "At most in part"
+    if low >= NEGLIGIBLE:
+        return "balanced", "In part: computing and exchange both matter"
     return "unknown", "Unknown, for how much of the exchange was hidden was not recorded"
+
+
+def _answer(
+    records: Records, parts: StepParts, moved: float, judgement: Judgement, gpu: GpuUse | None
+) -> str:
+    rate = words.rate(8 * moved / parts.seconds)
+    facts = [
+        f"{words.size(moved)} leave each host in a step of {words.seconds(parts.seconds)}, {rate} on average"
+    ]
+    facts += [side.why for side in (judgement.link, judgement.computing) if side]
+    ordered = records.facts.ordered_link_bits_per_second
+    if ordered and not judgement.link:
+        facts.append(f"the {words.rate(ordered)} that were named cannot be this link's rate")
+    elif not judgement.link and judgement.verdict == "bottleneck":
+        facts.append("what the link carries is not known, nor whether some of the rest was waiting for data")
+    if limits := judgement.range():
+        most = f"{limits[1]:.2f} x" if limits[1] < 100 else "many times"
+        facts.append(f"without the exchange the step would be {limits[0]:.2f} x to {most} faster")
+    if gpu and gpu.power_share is not None:
+        doing = "waiting" if gpu.is_waiting else "computing" if gpu.is_working else "idle in part"
+        facts.append(f"GPUs drew {words.share(gpu.power_share)} of their power: {doing}")
+    text = f"{judgement.opening}: {'; '.join(facts)}."
+    return f"{text} {NEEDED}" if judgement.verdict == "unknown" else text
+
+
+def _evidence(records: Records, gpu: GpuUse | None) -> list[str]:
+    evidence = ["phases were not recorded: bounds from bytes, link, computing and step time"]
+    evidence.append("implied_bits_per_second: the bytes of a step over its seconds")
+    if records.facts.computing_seconds:
+        evidence.append(f"computing_seconds: estimated: {records.facts.computing_inputs}")
+    if gpu and gpu.power_share is not None:
+        evidence.append("power_share: the GPUs' meters")
+    return evidence
+
+
+def _advice(records: Records, parts: StepParts, judgement: Judgement) -> list[str]:
+    limits = judgement.range()
+    if judgement.verdict not in ("bottleneck", "balanced") or not limits or not judgement.computing:
+        return []
+    without = WithoutExchange(
+        parts.seconds / (limits[0] * limits[1]) ** 0.5, False, "the middle of the bounds"
+    )
+    model = cost(records, parts, without)
+    return network_advice(records, model) if model else []

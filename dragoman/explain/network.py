@@ -28,7 +28,7 @@ def explain(records: Records) -> Finding:
     facts, parts = records.facts, step_parts(records)
     hosts = len(set(facts.rank_hosts)) or len(facts.hosts) or (1 if facts.ranks == 1 else 0)
     if parts is None:
-        return unknown("network", "no step was timed")
+        return _single(records, None, {}, []) if hosts == 1 else unknown("network", "no step was timed")
     without = without_exchange(records, parts)
     numbers, evidence = _numbers(records, parts, without), _evidence(records, parts, without)
     if hosts == 0:
@@ -58,7 +58,7 @@ def verdict_of(speedup: float) -> str:
 
 
 def _numbers(records: Records, parts: StepParts, without: WithoutExchange | None) -> dict[str, float]:
-    seen, rate = sent_per_step(records), link_rate(records)
+    seen, rate = sent_per_step(records), link_rate(records) or records.facts.ordered_link_bits_per_second
     return known(
         exposed_share=parts.share(parts.link),
         straggler_share=parts.share(parts.straggler),
@@ -84,10 +84,14 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
         names = words.listed(sorted({row.interface for row in rows}))
         which = "the gradients' interface" if rows[0].carries_gradients else "the busiest interface"
         evidence.append(f"bytes_per_step_per_host: sent by {which} ({names}) during steps")
+    elif facts.nic_bytes_per_second:
+        evidence.append("bytes_per_step_per_host: the rate read off the interface, times the step")
     if expected := expected_bytes(records):
         evidence.append(f"expected_bytes_per_step_per_host: {_arithmetic(facts)}, {words.size(expected)}")
     if count := len(records.probes_of("link")):
         evidence.append(f"link_bits_per_second: bursts between the hosts, median of {count}")
+    elif facts.ordered_link_bits_per_second:
+        evidence.append("link_bits_per_second: as ordered, which is not what a link carries")
     if facts.exchange_why:
         evidence.append(f"{facts.way}: {facts.exchange_why}")
     return evidence
@@ -130,10 +134,12 @@ def _straggler_note(records: Records, parts: StepParts) -> str:
     return f" Apart from that, {words.share(share)} of their time went in waiting for {slow}."
 
 
-def _single(records: Records, parts: StepParts, numbers: dict[str, float], evidence: list[str]) -> Finding:
+def _single(
+    records: Records, parts: StepParts | None, numbers: dict[str, float], evidence: list[str]
+) -> Finding:
     host = f" ({records.facts.hosts[0]})" if records.facts.hosts else ""
     text = f"There was none: all ranks ran on one machine{host}."
-    if parts.link is not None and (records.facts.ranks or 0) > 1:
+    if parts and parts.link is not None and (records.facts.ranks or 0) > 1:
         share = words.share(parts.link / parts.seconds)
         text += f" Their exchange inside it took {share} of each step.{_straggler_note(records, parts)}"
     return Finding(id="network", verdict="single_machine", answer=text, numbers=numbers, evidence=evidence)

@@ -9,7 +9,7 @@ from dragoman.explain.counterfactual import WORTH_TRYING, cost, expected_bytes, 
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.lens import Bursts, bursts
 from dragoman.explain.parts import StepParts, settled, step_parts
-from dragoman.explain.traffic import MISMATCH, bytes_of_steps, sent_per_step
+from dragoman.explain.traffic import MISMATCH, bytes_of_steps, gradient_traffic, sent_per_step
 from dragoman.measure.records import Records
 
 LEAST_POINTS = 10  # for a correlation
@@ -38,18 +38,37 @@ def explain(records: Records) -> Finding:
     )
     link = _faster_link(records, parts)
     if with_exchange is None and seen is None and burst is None:
-        because = "neither the exchange's time nor the bytes on the wire were recorded"
-        return unknown("step_network", because, numbers)
+        return _by_arithmetic(records, parts, numbers)
     if link:
         numbers |= known(faster_link_speedup=link[1])
+    counted = bool(gradient_traffic(records))
+    read_off = ["bytes_per_step_per_host: a rate read off the interface, times the step"] * (not counted)
     return Finding(
         id="step_network",
         verdict="stated",
         answer=" ".join(_sentences(records, with_exchange, with_bytes, burst, link)),
         numbers=numbers,
-        evidence=_evidence(with_exchange, with_bytes, seen, burst),
-        confidence="measured",
+        evidence=_evidence(with_exchange, with_bytes, seen if counted else None, burst) + read_off,
+        confidence="measured" if counted or with_exchange is not None else "estimated",
         advice=[f"{link[0]}: about {link[1]:.1f} x faster steps"] if link and link[1] >= WORTH_TRYING else [],
+    )
+
+
+def _by_arithmetic(records: Records, parts: StepParts, numbers: dict[str, float]) -> Finding:
+    """What must have been sent, where nobody looked at the wire."""
+    expected = expected_bytes(records)
+    because = "neither the exchange's time nor the bytes on the wire were recorded"
+    if not expected:
+        return unknown("step_network", because, numbers)
+    rate = words.rate(8 * expected / parts.seconds)
+    return Finding(
+        id="step_network",
+        verdict="stated",
+        answer=f"Each host must send {words.size(expected)} per step, {rate} on average over a step of "
+        f"{words.seconds(parts.seconds)}; {because}, so how the two go together is not known.",
+        numbers=numbers,
+        evidence=["expected_bytes_per_step_per_host: what a ring of these ranks sends of these gradients"],
+        confidence="estimated",
     )
 
 

@@ -36,7 +36,7 @@ def explain(records: Records) -> Finding:
         numbers["phase_seconds"] = phases
     if ranks := _by_rank(records):
         numbers["ranks"] = ranks
-    change = _change(records.steps["step"][chosen], seconds)
+    change = _change(*(records.steps[name][chosen] for name in ("step", "seconds", "ended")))
     return Finding(
         id="step_time",
         verdict="stated",
@@ -44,7 +44,7 @@ def explain(records: Records) -> Finding:
             filter(None, [_definition(records, per_step), _times(numbers, phases, parts), change])
         ),
         numbers=numbers,
-        evidence=_evidence(parts, per_step, bool(phases), bool(ranks)),
+        evidence=[*_seconds_evidence(records, parts), *_evidence(per_step, bool(phases), bool(ranks))],
     )
 
 
@@ -85,7 +85,7 @@ def _by_rank(records: Records) -> list[dict[str, Any]]:
     return rows
 
 
-def _change(steps: np.ndarray, seconds: np.ndarray) -> str:
+def _change(steps: np.ndarray, seconds: np.ndarray, ended: np.ndarray) -> str:
     """A lasting change of pace, and where: the split with the largest difference of medians.
 
     Rented machines slow down when a burst allowance ends, or a neighbour arrives.
@@ -100,14 +100,25 @@ def _change(steps: np.ndarray, seconds: np.ndarray) -> str:
     first, second = np.median(seconds[:place]), np.median(seconds[place:])
     if not (second >= CHANGED * first or first >= CHANGED * second):
         return ""
+    after = ended[place] - ended[0] if np.isfinite(ended[[0, place]]).all() else 0.0
+    when = f", {words.seconds(after)} into the run" if after > 0 else ""
     return (
-        f"The pace changed at about step {steps[place]:,.0f}: "
+        f"The pace changed at about step {steps[place]:,.0f}{when}: "
         f"from {words.seconds(first)} to {words.seconds(second)} (medians)."
     )
 
 
-def _evidence(parts: StepParts, tokens: float | None, phases: bool, ranks: bool) -> list[str]:
-    evidence = [f"seconds: {parts.steps:,} steps, from end to end, without evaluations and checkpoints"]
+def _seconds_evidence(records: Records, parts: StepParts) -> list[str]:
+    facts = records.facts
+    if facts.step_interval is None:
+        return [f"seconds: {parts.steps:,} steps, from end to end, without evaluations and checkpoints"]
+    lines = f"seconds: means over {facts.step_interval:,} steps each, as the log has them"
+    holds = "; evaluations in between are in them" if facts.seconds_include_evaluations else ""
+    return [f"{lines} ({parts.steps * facts.steps_per_row:,} steps){holds}"]
+
+
+def _evidence(tokens: float | None, phases: bool, ranks: bool) -> list[str]:
+    evidence = []
     if tokens:
         evidence.append("tokens: target tokens of all ranks, EOS included")
     if phases:

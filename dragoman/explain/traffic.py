@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.explain.parts import mean
+from dragoman.explain.parts import mean, step_parts
 from dragoman.measure.records import Records
 
 # Packet headers are 4 to 6 % of a full Ethernet frame, and a run sends a little beside its gradients. More
@@ -107,7 +107,9 @@ def mean_per_step(amounts: np.ndarray, steps: np.ndarray) -> float | None:
 
 def sent_per_step(records: Records) -> float | None:
     """Mean over hosts of what left by the gradients' interface in a step."""
-    return mean(np.array([row.sent_bytes for row in gradient_traffic(records)]))
+    seen = mean(np.array([row.sent_bytes for row in gradient_traffic(records)]))
+    rate, parts = records.facts.nic_bytes_per_second, step_parts(records)
+    return rate * parts.seconds if seen is None and rate and parts else seen
 
 
 def bytes_of_steps(records: Records) -> tuple[np.ndarray, np.ndarray]:

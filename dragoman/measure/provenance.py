@@ -32,6 +32,8 @@ def describe(command: str, world: World, data: DataSet, parameters: int) -> str:
         "parameters": parameters,
         "data": str(data.path.resolve()),
         "data_fingerprint": data.card.fingerprint,
+        "source_language": data.card.source_language,
+        "target_language": data.card.target_language,
     }
     return json.dumps(facts, indent=1)
 

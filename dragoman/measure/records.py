@@ -1,8 +1,9 @@
 """The records of a run: what was measured, as rows and tables in memory. All that `explain` may read.
 
 Nothing here needs torch. A reader of somebody else's log fills the same `Records`; what was not measured is
-an empty table or NaN, never a guess. Times are Unix seconds, durations seconds. A row belongs to an attempt;
-when a later attempt begins again at an earlier step, the rows it makes anew supersede the old ones.
+an empty table or NaN, never a guess. Times are Unix seconds (from 0 on in a log without dates), durations
+seconds. A row belongs to an attempt; when a later attempt begins again at an earlier step, the rows it makes
+anew supersede the old ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
+FIRST_DATE = 1e8  # Unix time, 1973; smaller times count from the start of a log without dates
 STATISTICS = ("mean", "least", "most", "slowest")  # over ranks; `slowest` is a rank's number
 
 
@@ -46,6 +48,15 @@ class RunFacts(BaseModel):
     data_card: dict[str, Any] = {}
     checkpoint_files: list[dict[str, Any]] = []  # name, bytes, purpose of the newest checkpoint's files
     recording_seconds: float | None = None  # what measuring has cost so far, on the slowest rank
+    # Of runs that were not ours:
+    ordered_link_bits_per_second: float | None = None  # what was paid for, which is not what a link carries
+    nic_bytes_per_second: float | None = None  # sent while training, where no counter lies over the steps
+    computing_seconds: tuple[float, float] | None = None  # of a step, least and most, by the cost model
+    computing_inputs: str = ""  # what the cost model was given
+    step_interval: int | None = None  # the log speaks once in so many steps: seconds are means over them
+    seconds_include_evaluations: bool = False
+    steps_per_row: int = 1  # of the table of steps, where a very long run was thinned
+    origins: dict[str, str] = {}  # fact -> measured (in a file), given, assumed or estimated
 
     @property
     def way(self) -> str:
@@ -241,5 +252,6 @@ def _filled(table: str, given: Table | None) -> Table:
     missing: dict[str, np.ndarray] = {}
     for name in map(column, COLUMNS[table]):
         if name not in given:
-            missing[name] = np.full(length, "" if name in TEXT_COLUMNS else np.nan)
+            # One value under every row: a long log has millions of rows and few of the columns.
+            missing[name] = np.broadcast_to(np.array("" if name in TEXT_COLUMNS else np.nan), (length,))
     return {**given, **missing}

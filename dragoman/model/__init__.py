@@ -1,7 +1,6 @@
 """The translation model: packed tokens in, a loss out; and one step of a search."""
 
 from dragoman.model.cache import Cache
-from dragoman.model.size import parameters
 from dragoman.model.transformer import Transformer
 
-__all__ = ["Cache", "Transformer", "parameters"]
+__all__ = ["Cache", "Transformer"]

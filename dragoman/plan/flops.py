@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 BACKWARD = 2.0  # in forward passes: gradients of the inputs, and gradients of the weights
+BACKWARD_SHARE = BACKWARD / (1 + BACKWARD)  # of computing
 
 
 class Measures(Protocol):

@@ -10,12 +10,18 @@ is what the link does not explain: sums and copies, and a CPU that computes and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 BUCKET_BYTES = 25 * 2**20  # DDP's default
+BUCKET_SIZES = (2**20, 5 * 2**20, BUCKET_BYTES)  # that a run picks from
+LOCAL_STEPS = 16  # of DiLoCo, where nobody says: few enough to learn as synchronous training does
 ROUND_SHARE = 8  # a round of DiLoCo takes at most one of so many steps made until it ends
 WIRE_BYTES = {"fp32": 4, "bf16": 2}  # of a gradient
+# Every bucket pays the way round the ring once, and about a millisecond in the ranks themselves: the smallest
+# bucket is taken of which that is at most a thirtieth.
+_BUCKET_COST_SECONDS = 0.001
+_BUCKET_COST_SHARE = 1 / 30
 
 
 def ring_bytes(ranks: int, gradient_bytes: float) -> float:
@@ -46,6 +52,35 @@ def bytes_per_host(
     following = [*rank_hosts[1:], rank_hosts[0]]
     crossings = sum(host != after for host, after in zip(rank_hosts, following, strict=True))
     return ring_bytes(len(rank_hosts), gradient_bytes) * crossings / hosts
+
+
+def bucket_bytes_for(ranks: int, bits_per_second: float, round_trip_seconds: float) -> int:
+    """Small ones set off early and leave little for the end; too small ones pay for the way too often."""
+    cost_seconds = ring_latency_seconds(ranks, round_trip_seconds) + _BUCKET_COST_SECONDS
+    enough = cost_seconds / _BUCKET_COST_SHARE * bits_per_second / 8
+    return next((size for size in BUCKET_SIZES if size >= enough), BUCKET_BYTES)
+
+
+def buckets(tensor_bytes: Sequence[int], bucket_bytes: int) -> list[int]:
+    """As DDP fills them: a bucket is full when it has at least so much; a tensor is never split."""
+    filled = [0]
+    for nbytes in tensor_bytes:
+        if filled[-1] >= bucket_bytes:
+            filled.append(0)
+        filled[-1] += nbytes
+    return filled
+
+
+def exposed_after(filled: Sequence[int], window_seconds: float, seconds_of: Callable[[int], float]) -> float:
+    """How long buckets still travel when the backward pass is over.
+
+    One goes after the other, none before its gradients are there; the last ones come with the end.
+    """
+    total, ready, ended = sum(filled), 0, 0.0
+    for nbytes in filled:
+        ready += nbytes
+        ended = max(ended, window_seconds * ready / total) + seconds_of(nbytes)
+    return ended - window_seconds
 
 
 def ends_round(step: int, longest: int) -> bool:

@@ -8,16 +8,24 @@ from typing import Any
 
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import summary, units
+from dragoman.report import planned, summary, units
 from dragoman.report.provenance import attempt_rows, fact_rows, flat
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 
 
-def render(records: Records, findings: Sequence[Finding], provenance: dict[str, Any] | None = None) -> str:
+def render(
+    records: Records,
+    findings: Sequence[Finding],
+    provenance: dict[str, Any] | None = None,
+    comparison: planned.Comparison | None = None,
+) -> str:
     lines = [f"# {escape(records.facts.name or 'run')}", "", escape(summary.headline(records, findings)), ""]
     for number, finding in enumerate(findings, start=1):
         lines += _answer(number, finding)
+    if comparison:
+        lines += ["## Planned against actual", "", escape(comparison.note), ""]
+        lines += [*table(planned.HEADER, comparison.rows), ""] if comparison.rows else []
     lines += ["## What measuring cost", "", escape(summary.recording_cost(records)), ""]
     lines += ["## Provenance", ""]
     lines += [*table(("fact", "value"), fact_rows(records)), ""]

@@ -21,12 +21,17 @@ from markupsafe import Markup
 from dragoman import __version__
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import charts, summary, units
+from dragoman.report import charts, planned, summary, units
 from dragoman.report.markdown import is_table
 from dragoman.report.provenance import attempt_rows, fact_rows, flat
 
 
-def render(records: Records, findings: Sequence[Finding], provenance: dict[str, Any] | None = None) -> str:
+def render(
+    records: Records,
+    findings: Sequence[Finding],
+    provenance: dict[str, Any] | None = None,
+    comparison: planned.Comparison | None = None,
+) -> str:
     """The page as HTML text."""
     from plotly.offline import get_plotlyjs  # 0.3 s: only for those who want a page
 
@@ -37,6 +42,8 @@ def render(records: Records, findings: Sequence[Finding], provenance: dict[str, 
         name=records.facts.name or "run",
         headline=summary.headline(records, findings),
         answers=answers,
+        comparison=comparison,
+        planned_header=planned.HEADER,
         recording_cost=summary.recording_cost(records),
         facts=fact_rows(records),
         attempts=attempt_rows(records),

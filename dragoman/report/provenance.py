@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.explain import words
-from dragoman.measure.records import Records
+from dragoman.measure.records import FIRST_DATE, Records
 from dragoman.report import units
 from dragoman.rundir import RunFolder
 
@@ -38,8 +38,17 @@ def fact_rows(records: Records) -> list[tuple[str, str]]:
         ("gradients per rank", units.shown("gradient_bytes", facts.gradient_bytes)),
         ("gradients leave by", words.listed(sorted(set(facts.gradient_interfaces)))),
         ("data fingerprint", facts.data_card.get("fingerprint")),
+        ("link, as ordered", units.shown("link_bits_per_second", facts.ordered_link_bits_per_second)),
+        *(
+            ((f"{origin} facts"), _having(facts.origins, origin))
+            for origin in sorted(set(facts.origins.values()))
+        ),
     ]
     return [(name, str(value)) for name, value in rows if value and value != units.NOT_KNOWN]
+
+
+def _having(origins: Mapping[str, str], wanted: str) -> str:
+    return ", ".join(name.replace("_", " ") for name, origin in origins.items() if origin == wanted)
 
 
 def attempt_rows(records: Records) -> list[tuple[str, ...]]:
@@ -77,7 +86,9 @@ def _flat(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def moment(unix_seconds: float) -> str:
-    """In UTC: ranks and readers may be anywhere."""
+    """In UTC: ranks and readers may be anywhere. Small ones count from the start of a log without dates."""
     if not math.isfinite(unix_seconds):
         return units.NOT_KNOWN
+    if unix_seconds < FIRST_DATE:
+        return f"{words.seconds(unix_seconds)} after the start"
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_seconds))

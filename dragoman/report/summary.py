@@ -107,12 +107,14 @@ def machines(records: Records) -> str:
 def training_seconds(records: Records) -> float | None:
     """Time within steps, None if no step was timed."""
     seconds = records.steps["seconds"]
-    total = float(np.nansum(seconds)) if len(seconds) else 0.0
+    total = float(np.nansum(seconds)) * records.facts.steps_per_row if len(seconds) else 0.0
     return total if total > 0 else None
 
 
 def recording_cost(records: Records) -> str:
     """What measuring cost: in every report, so that nobody has to take our word for it."""
+    if records.facts.source != "dragoman":
+        return f"Read from {records.facts.source}. What measuring cost was not recorded."
     spent, training = records.facts.recording_seconds, training_seconds(records)
     if spent is None or not math.isfinite(spent):
         text = "What measuring cost was not recorded."
@@ -137,6 +139,8 @@ def run_facts(records: Records, findings: Sequence[Finding]) -> dict[str, Any]:
     named = facts.model_dump(
         include={"name", "source", "ranks", "hosts", "device", "parameters", "recording_seconds"}
     )
+    if facts.origins:
+        named["origins"] = facts.origins
     return {
         **named,
         "summary": headline(records, findings),

@@ -9,14 +9,19 @@ from rich.text import Text
 
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import summary
+from dragoman.report import planned, summary
 
 _STYLES = {"good": "green", "fair": "yellow", "bad": "red", "plain": "cyan", "unknown": "dim"}
 _INDENT = 4
 _WIDEST = 100  # columns: longer lines are hard to read
 
 
-def show(records: Records, findings: Sequence[Finding], console: Console | None = None) -> None:
+def show(
+    records: Records,
+    findings: Sequence[Finding],
+    console: Console | None = None,
+    comparison: planned.Comparison | None = None,
+) -> None:
     """Prints the report."""
     console = console or Console(highlight=False)
     _print(console, Text(records.facts.name or "run", style="bold"))
@@ -26,6 +31,8 @@ def show(records: Records, findings: Sequence[Finding], console: Console | None 
         _print(console, _title(number, finding))
         for part in _body(finding, min(console.width, _WIDEST) - _INDENT):
             _print(console, part, _INDENT)
+    if comparison:
+        _compare(console, comparison)
     console.print()
     _print(console, Text(summary.recording_cost(records), style="dim"))
 
@@ -35,6 +42,17 @@ def _print(console: Console, text: Text, indent: int = 0) -> None:
     for line in text.wrap(console, min(console.width, _WIDEST) - indent):
         line.rstrip()
         console.print(Text(" " * indent) + line, soft_wrap=True)
+
+
+def _compare(console: Console, comparison: planned.Comparison) -> None:
+    console.print()
+    _print(console, Text("Planned against actual", style="bold"))
+    _print(console, Text(comparison.note), _INDENT)
+    rows = [planned.HEADER, *comparison.rows] if comparison.rows else []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(planned.HEADER))] if rows else []
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        console.print(Text(" " * _INDENT + "  ".join(cells).rstrip()), soft_wrap=True)
 
 
 def _title(number: int, finding: Finding) -> Text:

@@ -9,7 +9,7 @@ from pathlib import Path
 from dragoman import atomic
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import markdown, page, provenance, summary
+from dragoman.report import markdown, page, planned, provenance, summary
 
 FINDINGS_FILE = "findings.json"
 PAGE_FILE = "report.html"
@@ -18,18 +18,22 @@ MARKDOWN_FILE = "report.md"
 
 def write(records: Records, findings: Sequence[Finding], folder: Path) -> None:
     """Into the run folder, beside its records; what an older report left is replaced."""
-    origin = provenance.load(folder)
+    origin, comparison = provenance.load(folder), planned.compare(folder, records, findings)
     texts = {
-        FINDINGS_FILE: json_text(records, findings),
-        PAGE_FILE: page.render(records, findings, origin),
-        MARKDOWN_FILE: markdown.render(records, findings, origin),
+        FINDINGS_FILE: json_text(records, findings, comparison),
+        PAGE_FILE: page.render(records, findings, origin, comparison),
+        MARKDOWN_FILE: markdown.render(records, findings, origin, comparison),
     }
     for name, text in texts.items():
         # A log may hold bytes that were no UTF-8 and came through as lone surrogates.
         atomic.write(folder / name, text.encode("utf-8", errors="replace"))
 
 
-def json_text(records: Records, findings: Sequence[Finding]) -> str:
+def json_text(
+    records: Records, findings: Sequence[Finding], comparison: planned.Comparison | None = None
+) -> str:
     """What findings.json holds and `report --json` prints."""
     document = summary.findings_document(records, findings)
+    if comparison:
+        document["planned"] = comparison.document()
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

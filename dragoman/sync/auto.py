@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from dragoman.config import Sync
-from dragoman.plan.step import BUCKET_BYTES
+from dragoman.plan.step import BUCKET_BYTES, BUCKET_SIZES, buckets, exposed_after
 from dragoman.sync.allreduce import Flat
-from dragoman.sync.choice import BUCKET_SIZES, can_be_hierarchical
+from dragoman.sync.choice import can_be_hierarchical
 from dragoman.sync.courier import Pipeline, Route
 from dragoman.sync.exchange import Way
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
@@ -59,24 +59,11 @@ class Expected:
     step_seconds: float
 
 
-def buckets(tensor_bytes: Sequence[int], bucket_bytes: int) -> list[int]:
-    """As DDP fills them: a bucket is full when it has at least so much; a tensor is never split."""
-    filled = [0]
-    for nbytes in tensor_bytes:
-        if filled[-1] >= bucket_bytes:
-            filled.append(0)
-        filled[-1] += nbytes
-    return filled
-
-
 def expect(step: Step, tried: Tried, bucket_bytes: int) -> Expected:
-    """One exchange after the other, none before its gradients are there; the last ones come with the end."""
-    total, ready, ended = sum(step.gradient_bytes), 0, 0.0
-    for nbytes in buckets(step.gradient_bytes, bucket_bytes):
-        ready += nbytes
-        ended = max(ended, step.window_seconds * ready / total) + tried.seconds_of(nbytes)
+    filled = buckets(step.gradient_bytes, bucket_bytes)
+    exposed_seconds = exposed_after(filled, step.window_seconds, tried.seconds_of)
     way = tried.way.model_copy(update={"bucket_bytes": bucket_bytes})
-    return Expected(way, step.compute_seconds + ended - step.window_seconds)
+    return Expected(way, step.compute_seconds + exposed_seconds)
 
 
 def pick(step: Step, tried: Sequence[Tried], bucket_sizes: Sequence[int]) -> tuple[Expected, str]:

@@ -9,19 +9,13 @@ from pydantic import BaseModel
 
 from dragoman.config import Sync
 from dragoman.model import Transformer
-from dragoman.plan.step import BUCKET_BYTES, ring_latency_seconds
+from dragoman.plan.step import BUCKET_BYTES, bucket_bytes_for
 from dragoman.sync.allreduce import AllReduce, Flat
 from dragoman.sync.diloco import DiLoCo
 from dragoman.sync.exchange import Exchange, Way
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
-
-BUCKET_SIZES = (2**20, 5 * 2**20, BUCKET_BYTES)
-# Every bucket pays the way round the ring once, and about a millisecond in the ranks themselves: the smallest
-# bucket is taken of which that is at most a thirtieth.
-_BUCKET_COST_SECONDS = 0.001
-_BUCKET_COST_SHARE = 1 / 30
 
 
 class Link(NamedTuple):
@@ -74,7 +68,7 @@ def _plain(settings: Sync, topology: Topology, link: Link | None) -> tuple[Way, 
     if settings.bucket_mb:
         bucket_bytes = int(settings.bucket_mb * 2**20)
     elif link:
-        bucket_bytes = bucket_bytes_for(link, len(topology.rank_hosts))
+        bucket_bytes = bucket_bytes_for(len(topology.rank_hosts), *link)
         why = "bucket size by the measured link"
     else:
         bucket_bytes = BUCKET_BYTES
@@ -84,13 +78,6 @@ def _plain(settings: Sync, topology: Topology, link: Link | None) -> tuple[Way, 
 def can_be_hierarchical(topology: Topology) -> bool:
     """Several hosts, and several ranks on one of them."""
     return len(topology.rank_hosts) > len(topology.hosts) > 1
-
-
-def bucket_bytes_for(link: Link, ranks: int) -> int:
-    """Small ones set off early and leave little for the end; too small ones pay for the way too often."""
-    cost_seconds = ring_latency_seconds(ranks, link.round_trip_seconds) + _BUCKET_COST_SECONDS
-    enough = cost_seconds / _BUCKET_COST_SHARE * link.bits_per_second / 8
-    return next((size for size in BUCKET_SIZES if size >= enough), BUCKET_BYTES)
 
 
 def build(model: Transformer, world: World, topology: Topology, way: Way, settings: Sync) -> Exchange:

@@ -84,7 +84,9 @@ class World:
 
     def group(self, ranks: Sequence[int]) -> dist.ProcessGroup:
         """Of some ranks, for gradients. Collective, also for those who are not in it."""
-        return dist.new_group(list(ranks), timeout=timedelta(seconds=self.timeout_seconds))
+        group = dist.new_group(list(ranks), timeout=timedelta(seconds=self.timeout_seconds))
+        _groups.append(group)
+        return group
 
     def broadcast_(self, tensor: torch.Tensor) -> None:
         """Rank 0's values to all. Collective."""
@@ -110,6 +112,9 @@ class World:
 
 
 _control_group: dist.ProcessGroup | None = None
+# Of the world under way. Those of a world that failed stay here: DDP must not be their last owner. It would
+# destroy them holding Python's lock, and wait for threads which, with an exchange half done, wait for it.
+_groups: list[dist.ProcessGroup] = []
 
 
 def _control() -> dist.ProcessGroup | None:
@@ -137,8 +142,10 @@ def join(timeout_seconds: float) -> Iterator[World]:
         dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timeout)
         try:
             _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
+            _groups.extend(group for group in (dist.group.WORLD, _control_group) if group)
             place = (dist.get_rank(), dist.get_world_size(), local_rank, local_size)
             yield World(*place, device, meeting_point, timeout_seconds)
+            _groups.clear()
         finally:
             dist.destroy_process_group()
             _control_group = None

@@ -9,6 +9,7 @@ from dragoman.data.batches import Batches
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import RunFacts
+from dragoman.plan.flops import BACKWARD_SHARE
 from dragoman.sync import auto, choice
 from dragoman.sync.choice import Choice, Link
 from dragoman.sync.exchange import Exchange
@@ -17,8 +18,6 @@ from dragoman.sync.world import World
 from dragoman.train.state import State
 from dragoman.train.step import Stepper
 from dragoman.train.view import View
-
-_BACKWARD_SHARE = 2 / 3  # of computing
 
 
 def build(
@@ -87,4 +86,4 @@ def _around(state: State, batches: Batches, world: World, phases: Phases) -> aut
     seconds = [world.most([stepper.seconds_without_exchange(batch)])[0] for _ in range(2)][-1]
     microbatches = max(len(batch.share(rank, world.size)) for rank in range(world.size))
     tensors = [parameter.numel() * 4 for parameter in state.model.parameters()]
-    return auto.Step(seconds, _BACKWARD_SHARE * seconds / max(1, microbatches), tensors[::-1])
+    return auto.Step(seconds, BACKWARD_SHARE * seconds / max(1, microbatches), tensors[::-1])

@@ -16,7 +16,7 @@ from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import Attempt
 from dragoman.measure.writer import Writer
-from dragoman.plan import flops
+from dragoman.plan.work import Corpus, Work
 from dragoman.sync.choice import Link
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
@@ -51,23 +51,10 @@ def _facts(name: str, state: State, data: DataSet, world: World, topology: Topol
         "device": torch.cuda.get_device_name(world.device) if on_gpu else "cpu",
         "parameters": parameters,
         "gradient_interfaces": topology.interfaces,
-        "flops_per_step": _flops_per_step(state, data),
+        "flops_per_step": Work(state.config, Corpus.of(data.card)).flops_per_step(),
         "settings": dict(config.flat(state.config)),
         "data_card": data.card.model_dump(mode="json"),
     }
-
-
-def _flops_per_step(state: State, data: DataSet) -> float:
-    """Of a step of the size that the config asks for, with this corpus's mean lengths."""
-    train = data.card.parts["train"]
-    size = state.config.data
-    pairs = (
-        size.step
-        if size.unit == "pairs"
-        else size.step * 2 * train.pairs / (train.source.tokens + train.target.tokens)
-    )
-    source, target = (side.tokens / train.pairs * pairs for side in (train.source, train.target))
-    return flops.step(state.config.model, len(data.tokenizer), source, target, pairs)
 
 
 def probe(made: Recorder, state: State, world: World, topology: Topology, start: Start) -> Link | None:

@@ -17,6 +17,7 @@ from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
 from dragoman.doctor.at_start import Start
 from dragoman.errors import DataError, DragomanError, UsageError
+from dragoman.export import fit
 from dragoman.measure import provenance
 from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.tensorboard import Curves, TensorBoardCurves
@@ -95,7 +96,7 @@ def run(job: Job) -> StopReason:
         torch.manual_seed(job.settings.train.seed)
         model = Transformer(job.settings.model, len(data.tokenizer))
         state = State(job.settings, model.to(world.device), optimizer.build(model, job.settings.train))
-        said = [*start.lines, *changes, *moved]
+        said = [*start.lines, *fit.warnings(data.tokenizer), *changes, *moved]
         if step is not None:
             said += resume.restore(state, job.folder, step, replicas, world)
         if job.start_from and state.step == 0 and world.is_main:

@@ -8,7 +8,8 @@ import torch
 
 from dragoman.config import Model
 from dragoman.data.tokens import EOS
-from dragoman.decode import search
+from dragoman.decode import Options
+from dragoman.decode.search import search
 from dragoman.model import Transformer
 
 VOCABULARY = 24
@@ -45,6 +46,6 @@ def test_copying_is_learnt_and_found_by_search(one_thread: None) -> None:
     tokens, lengths = sentences(200, seed=10_000)
     expected = [row[:-1].tolist() for row in tokens.split(lengths.tolist())]
     for beam in (1, 4):
-        found = search(model.eval(), tokens, lengths, limits=lengths + 3, beam=beam)
-        right = sum(hypothesis.tokens == row for hypothesis, row in zip(found, expected, strict=True))
+        found = search(model.eval(), tokens, lengths, lengths + 3, Options(beam=beam))
+        right = sum(best.tokens == row for (best,), row in zip(found, expected, strict=True))
         assert right >= 194

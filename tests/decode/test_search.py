@@ -1,5 +1,6 @@
 import functools
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from torch import Tensor
 
 from dragoman.config import Model
 from dragoman.data.tokens import EOS
-from dragoman.decode import Hypothesis, search
+from dragoman.decode import Options
+from dragoman.decode.sample import sample
+from dragoman.decode.search import Hypothesis, search
 from dragoman.model import Transformer
 from tests.model import reference
 
@@ -30,10 +33,19 @@ def sentences(lengths: list[int], vocabulary: int) -> list[Tensor]:
     return [torch.randint(3, vocabulary, (length,), generator=generator) for length in lengths]
 
 
+def several(
+    model: Transformer, sources: list[Tensor], limits: list[int], options: Options
+) -> list[list[Hypothesis]]:
+    way = sample if options.is_sampling else search
+    torch.manual_seed(1)
+    return way(model, torch.cat(sources), np.array([len(s) for s in sources]), limits, options)
+
+
 def translate(
-    model: Transformer, sources: list[Tensor], limits: list[int], **options: float
+    model: Transformer, sources: list[Tensor], limits: list[int], beam: int = 4, length_penalty: float = 0.6
 ) -> list[Hypothesis]:
-    return search(model, torch.cat(sources), np.array([len(s) for s in sources]), limits, **options)
+    options = Options(beam=beam, length_penalty=length_penalty)
+    return [best for (best,) in several(model, sources, limits, options)]
 
 
 @torch.no_grad()
@@ -76,7 +88,7 @@ def test_a_beam_that_holds_everything_finds_the_best_sequence() -> None:
             for tokens in itertools.product(others, repeat=length):
                 ended = (*tokens, EOS) if length < limit else tokens
                 steps = [after(ended[:n])[ended[n]] for n in range(len(ended))]
-                best = max(best, (float(sum(steps)) / length**penalty, list(tokens)))
+                best = max(best, (float(sum(steps)) / len(ended) ** penalty, list(tokens)))
         (found,) = translate(model, [source], [limit], beam=vocabulary**limit, length_penalty=penalty)
         assert found.tokens == best[1]
         assert found.score == pytest.approx(best[0], abs=1e-4)
@@ -100,7 +112,7 @@ def test_scores_are_those_of_the_whole_model() -> None:
         ended = [*found.tokens, EOS] if len(found.tokens) < 10 else found.tokens
         with torch.no_grad():
             steps = [reference.next_log_p(model, source, ended[:n])[ended[n]] for n in range(len(ended))]
-        assert found.score == pytest.approx(float(sum(steps)) / len(found.tokens) ** 0.6, abs=1e-4)
+        assert found.score == pytest.approx(float(sum(steps)) / len(ended) ** 0.6, abs=1e-4)
 
 
 def test_cache_gives_the_logits_of_running_without_it() -> None:
@@ -117,3 +129,33 @@ def test_cache_gives_the_logits_of_running_without_it() -> None:
 def test_search_refuses_a_model_in_training_mode() -> None:
     with pytest.raises(ValueError, match="eval"):
         translate(build(20).train(), sentences([3], 20), [5])
+
+
+def test_of_several_translations_the_best_comes_first_and_none_comes_twice() -> None:
+    model = build(20)
+    sources = sentences([4, 7, 3], 20)
+    alone = translate(model, sources, [10] * 3)
+    for best, found in zip(alone, several(model, sources, [10] * 3, Options(best=3)), strict=True):
+        assert found[0] == best
+        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+        assert len({tuple(one.tokens) for one in found}) == len(found) == 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize(
+    "how", [Options(), Options(beam=1), Options(sample_top=5)], ids=["beam", "greedy", "sample"]
+)
+def test_guarded_translations_repeat_no_run_of_tokens(how: Options, size: int) -> None:
+    model = build(20)
+    sources = sentences([4, 7, 3, 9], 20)
+    guarded, free = (
+        [best.tokens for (best,) in several(model, sources, [30] * 4, replace(how, no_repeat_ngram=guard))]
+        for guard in (size, 0)
+    )
+    assert not any(repeats(tokens, size) for tokens in guarded)
+    assert any(repeats(tokens, size) for tokens in free)  # or the test shows nothing
+
+
+def repeats(tokens: list[int], size: int) -> bool:
+    runs = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+    return len(set(runs)) < len(runs)

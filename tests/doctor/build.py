@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.doctor.check import Check
 from dragoman.doctor.facts import Data, Host, Interface
-from dragoman.doctor.needs import Needs
+from dragoman.plan.needs import Needs
 
 NEEDS = Needs(
     parameters=60_000_000,

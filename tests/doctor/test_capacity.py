@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from dragoman.config import Training
-from dragoman.doctor import capacity, gpus, needs
+from dragoman.doctor import capacity, gpus
 from dragoman.doctor.facts import Gpu, Gpus
+from dragoman.plan import needs
 from tests.doctor.build import NEEDS, host, only
 
 GIGABYTE = 10**9

@@ -10,5 +10,5 @@ from tests.train.runs import Task
 
 def test_two_workers_learn_to_reverse_sentences(task: Task, learnt: Path) -> None:
     words = [*runs.DRAGOMAN, "evaluate", str(learnt), "--data", str(task.data), "--part", "dev", "--json"]
-    scores = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
-    assert scores["bleu"]["value"] > 90
+    evaluated = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    assert evaluated["systems"][0]["scores"]["bleu"]["value"] > 90

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dragoman.explain import network
 from dragoman.explain.device import explain
 from dragoman.measure.records import Records, RunFacts
 from tests.explain import build
@@ -89,6 +90,15 @@ def test_one_machine_waits_for_its_own_ranks() -> None:
     assert inside.answer.startswith("Waiting for the exchange between its ranks: ")
     between = explain(build.records(hosts=2, exchange=0.5))
     assert between.answer.startswith("Waiting for the exchange of gradients: ")
+
+
+def test_the_gain_without_an_exchange_is_the_one_of_the_network_answer() -> None:
+    """Far out a small difference between probe and clocks makes the one figure twice the other."""
+    records = build.records(exchange=40.0)
+    for probe in records.probes_of("exchange"):
+        probe.numbers["step_seconds_without_exchange"] *= 0.5
+    speedup = network.explain(records).numbers["speedup_without_exchange"]
+    assert explain(records).advice[0].startswith(f"an exchange that costs nothing: {speedup:.1f} x")
 
 
 def test_busy_at_42_watts_is_not_computing() -> None:

@@ -67,6 +67,20 @@ def test_restart_is_from_the_last_sign_of_life() -> None:
     assert "after 2 attempts" in explain(restarted()).answer
 
 
+def test_a_run_first_heard_of_at_its_first_step_has_no_startup() -> None:
+    assert 3.7 + 1.1 - 1.1 > 3.7, "in floating point"
+    steps = {
+        "step": np.ones(1),
+        "attempt": np.ones(1),
+        "seconds": np.full(1, 1.1),
+        "ended": np.full(1, 3.7 + 1.1),
+    }
+    attempts = [Attempt(number=1, started=3.7, first_step=1, ranks=1)]
+    finding = explain(Records(RunFacts(), attempts, steps=steps))
+    assert finding.numbers["startup_seconds"] == 0
+    assert "startup" not in finding.answer
+
+
 def test_log_with_step_times_only_gives_no_wall_clock() -> None:
     finding = explain(build.foreign())
     assert finding.verdict == "stated"

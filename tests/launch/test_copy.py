@@ -43,6 +43,15 @@ def place(cluster: Cluster, task: Task, tmp_path: Path) -> Iterator[Place]:
     cluster.run(1, ["umount", data.parent])
 
 
+def rsync_is(folder: Path, script: str) -> dict[str, str]:
+    """The environment in which `rsync` is this instead."""
+    program = folder / "bin" / "rsync"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}:/usr/bin:/bin:/usr/sbin:/sbin"}
+
+
 def test_a_copy_arrives_whole_and_is_not_sent_twice(place: Place) -> None:
     first = place.copy()
     assert first.returncode == 0, first.stderr
@@ -75,12 +84,8 @@ def test_a_damaged_copy_is_mended_and_other_files_are_left_alone(place: Place) -
 
 def test_a_copy_that_arrives_damaged_is_named(place: Place, tmp_path: Path) -> None:
     """rsync that damages what it sends: a disk or a cable would."""
-    broken = tmp_path / "bin"
-    broken.mkdir()
     damage = f"ssh h1 'printf x >> \"{place.data.parent}\"/*/vocabulary.model'"
-    (broken / "rsync").write_text(f'#!/bin/sh\n{shutil.which("rsync")} "$@"\n{damage}\n')
-    (broken / "rsync").chmod(0o755)
-    done = place.copy("h1", env={"PATH": f"{broken}:/usr/bin:/bin:/usr/sbin:/sbin"})
+    done = place.copy("h1", env=rsync_is(tmp_path, f'{shutil.which("rsync")} "$@"\n{damage}'))
     assert done.returncode == 1
     assert f"error: h1:{place.data}: the copy differs from what was sent" in done.stderr
 
@@ -96,13 +101,8 @@ def test_a_host_without_room_is_named_before_anything_is_sent(place: Place) -> N
 
 def test_a_host_that_cannot_take_it_is_named(place: Place, tmp_path: Path) -> None:
     """rsync that fails as on a disk that is full by now, with and without a word of it."""
-    broken = tmp_path / "bin"
-    broken.mkdir()
-    rsync = broken / "rsync"
     for said, told in (("echo No space left >&2", "No space left"), ("", "exit code 11")):
-        rsync.write_text(f"#!/bin/sh\n{said}\nexit 11\n")
-        rsync.chmod(0o755)
-        done = place.copy("h1", env={"PATH": f"{broken}:/usr/bin:/bin:/usr/sbin:/sbin"})
+        done = place.copy("h1", env=rsync_is(tmp_path, f"{said}\nexit 11"))
         assert done.returncode == 1
         assert f"error: h1: rsync failed: {told}" in done.stderr
 

@@ -2,32 +2,12 @@
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import psutil
 
 from tests.train import runs
-from tests.train.conftest import Unbroken
 from tests.train.runs import Task
-
-
-def test_plain_torchrun_ends_with_the_same_bytes(task: Task, unbroken: Unbroken, tmp_path: Path) -> None:
-    # "--": torchrun would take --run for a short form of its own --run-path.
-    torchrun = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "--",
-        "dragoman",
-    ]
-    with runs.started([*torchrun, *runs.arguments(task, tmp_path)]) as process:
-        _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
-    assert process.returncode == 0, stderr
-    assert runs.trained(tmp_path) == runs.trained(unbroken(2))
 
 
 def test_a_killed_rank_ends_the_run_in_few_words(task: Task, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -89,7 +89,8 @@ def test_a_host_that_dies_ends_the_other_and_is_named(cluster: Cluster, task: Ta
     server = min(cluster.processes(1))
     with training(cluster, task, tmp_path) as process:
         for pid in set(cluster.processes(1)) - {server}:
-            psutil.Process(pid).kill()
+            with suppress(psutil.NoSuchProcess):  # it ended with another of them
+                psutil.Process(pid).kill()
         process.wait(runs.WAIT_SECONDS)
     stderr = (tmp_path / "err").read_text()
     assert process.returncode == 1

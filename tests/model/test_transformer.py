@@ -5,8 +5,9 @@ from torch import Tensor
 from dragoman.config import Model
 from dragoman.data.tokens import EOS
 from dragoman.errors import ConfigError
-from dragoman.model import Transformer, parameters
+from dragoman.model import Transformer
 from dragoman.model.transformer import shift_right, sinusoids
+from dragoman.plan.size import parameters
 from tests.model import reference
 
 VOCABULARY = 40

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dragoman.config import Sync
-from dragoman.sync.auto import Step, Tried, bucket_sizes, buckets, expect, pick
+from dragoman.plan.step import buckets
+from dragoman.sync.auto import Step, Tried, bucket_sizes, expect, pick
 from dragoman.sync.exchange import Way
 
 MIB = 2**20

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dragoman.config import Sync
-from dragoman.sync.choice import Choice, Link, bucket_bytes_for, decide
+from dragoman.plan.step import bucket_bytes_for
+from dragoman.sync.choice import Choice, Link, decide
 from dragoman.sync.exchange import Way
 from dragoman.sync.topology import Topology
 
@@ -48,7 +49,7 @@ def test_buckets_are_as_small_as_the_way_allows(
     bits_per_second: float, round_trip_seconds: float, mebibytes: int
 ) -> None:
     link = Link(bits_per_second, round_trip_seconds)
-    assert bucket_bytes_for(link, ranks=2) == mebibytes * 2**20
+    assert bucket_bytes_for(2, *link) == mebibytes * 2**20
 
 
 def test_what_was_measured_is_kept_for_as_long_as_it_fits() -> None:

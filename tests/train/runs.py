@@ -112,6 +112,14 @@ def train(task: Task, run: Path, *settings: str, workers: int = 1, extra: Sequen
     return ranks.run("dragoman", [*arguments(task, run, *settings), *extra], workers)
 
 
+def killed_after(task: Task, run: Path, step: int, *settings: str, workers: int) -> None:
+    """A run whose ranks are all killed, without a word, once a step is in the log."""
+    with ranks.started("dragoman", arguments(task, run, *settings), workers) as forks:
+        wait_until(f"step {step}", lambda: reached(run, step) or not forks[0].process.is_alive())
+        assert reached(run, step), forks[0].err.read_text()
+    assert "Finished training" not in log(run)
+
+
 @contextmanager
 def started(words: Sequence[str], **options: object) -> Iterator[subprocess.Popen[str]]:
     """A process under way; whatever is left of it and its children is killed at the end."""
@@ -167,7 +175,7 @@ def kill_tree(pid: int) -> None:
     psutil.wait_procs(everything, WAIT_SECONDS)
 
 
-def wait_until(what: str, is_so, process: subprocess.Popen[str] | None = None) -> None:  # noqa: ANN001
+def wait_until(what: str, is_so: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while not is_so():
         assert time.monotonic() < deadline, f"waited in vain: {what}"
@@ -176,7 +184,11 @@ def wait_until(what: str, is_so, process: subprocess.Popen[str] | None = None) -
 
 
 def wait_for_step(process: subprocess.Popen[str], run: Path, step: int) -> None:
-    wait_until(f"step {step}", lambda: max(steps_in_log(run), default=0) >= step, process)
+    wait_until(f"step {step}", lambda: reached(run, step), process)
+
+
+def reached(run: Path, step: int) -> bool:
+    return max(steps_in_log(run), default=0) >= step
 
 
 def log(run: Path) -> str:

@@ -57,10 +57,7 @@ def test_the_records_tell_the_mode_and_that_only_the_last_step_of_a_round_exchan
 
 
 def test_a_killed_run_goes_on_bit_for_bit(task: Task, whole: Path, tmp_path: Path) -> None:
-    with runs.started_training(task, tmp_path, *DILOCO, workers=2) as process:
-        runs.wait_for_step(process, tmp_path, 27)
-        runs.kill_tree(process.pid)
-    assert "Finished training" not in runs.log(tmp_path)
+    runs.killed_after(task, tmp_path, 27, *DILOCO, workers=2)
     result = runs.train(task, tmp_path, *DILOCO, workers=2)
     assert result.returncode == 0, result.stderr
     assert "going on from step" in result.stdout

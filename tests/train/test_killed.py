@@ -23,10 +23,7 @@ def points(run: Path, tag: str) -> list[int]:
 def test_a_killed_run_goes_on_bit_for_bit(task: Task, unbroken: Unbroken, tmp_path: Path, ranks: int) -> None:
     moment = random.randint(9, 40)
     print(f"killed after step {moment}")
-    with runs.started_training(task, tmp_path, workers=ranks) as process:
-        runs.wait_for_step(process, tmp_path, moment)
-        runs.kill_tree(process.pid)
-    assert "Finished training" not in runs.log(tmp_path)
+    runs.killed_after(task, tmp_path, moment, workers=ranks)
     result = runs.train(task, tmp_path, workers=ranks)
     assert result.returncode == 0, result.stderr
     assert "going on from step" in result.stdout

@@ -37,7 +37,7 @@ def test_nothing_wrong_is_said_to_be_computing(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("hosts_are_possible")
 def test_a_slow_link_is_the_bottleneck_and_its_bytes_are_those_of_the_ring(bench: Bench) -> None:
-    outcome = train_rightly(bench, "slow-link-100", 30, Setting(hosts=2, rate="50mbit"))
+    outcome = train_rightly(bench, "slow-link-100", 24, Setting(hosts=2, rate="50mbit"))
     gradient_bytes = outcome.records.facts.gradient_bytes
     assert gradient_bytes
     sent = outcome.number("network", "bytes_per_step_per_host")
@@ -46,8 +46,4 @@ def test_a_slow_link_is_the_bottleneck_and_its_bytes_are_those_of_the_ring(bench
 
 @pytest.mark.usefixtures("hosts_are_possible")
 def test_a_slow_host_is_named(bench: Bench) -> None:
-    train_rightly(bench, "slow-host", 30, Setting(hosts=2, slow_host=0.2))
-
-
-def test_a_learning_rate_that_is_too_high_is_called_divergence(bench: Bench) -> None:
-    train_rightly(bench, "diverged", steps=600)
+    train_rightly(bench, "slow-host", 24, Setting(hosts=2, slow_host=0.35))

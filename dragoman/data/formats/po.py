@@ -20,7 +20,7 @@ LARGEST_BYTES = 64 * 2**20
 
 
 def read(path: Path, source_language: str, target_language: str, skipped: Counter[str]) -> Iterator[RawPair]:
-    catalogue = _parse(path)
+    catalogue = parse(path)
     language = catalogue.metadata.get("Language", "")
     if language and not matches(target_language, language):
         raise DataError(
@@ -52,7 +52,7 @@ class _Text(str):
         return self.split("\n")
 
 
-def _parse(path: Path) -> polib.POFile:
+def parse(path: Path) -> polib.POFile:
     content = _content(path)
     charset = re.search(rb"charset=([\w.:-]+)", content)
     encoding = charset[1].decode("ascii", "replace") if charset else "utf-8"

@@ -14,7 +14,7 @@ from dragoman.data.formats.pair import NO_SOURCE_LANGUAGE, NO_TARGET_LANGUAGE, R
 from dragoman.data.formats.unmatched import Unmatched
 
 # States of XLIFF 1.2 in which a tool has filled the target with a copy of the source.
-_UNTRANSLATED_STATES = frozenset({"new", "needs-translation"})
+UNTRANSLATED_STATES = frozenset({"new", "needs-translation"})
 
 
 def read(path: Path, source_language: str, target_language: str, skipped: Counter[str]) -> Iterator[RawPair]:
@@ -57,7 +57,7 @@ def _segments(unit: etree._Element) -> Iterator[tuple[str, str]]:
             yield xml.words(xml.child(segment, "source")), xml.words(xml.child(segment, "target"))
         return
     target = xml.child(unit, "target")
-    if target is not None and target.get("state") in _UNTRANSLATED_STATES:
+    if target is not None and target.get("state") in UNTRANSLATED_STATES:
         target = None
     source_parts, target_parts = _marked(xml.child(unit, "seg-source")), _marked(target)
     if source_parts and target_parts:

@@ -83,10 +83,15 @@ def words(element: etree._Element | None) -> str:
         return ""
     parts = [element.text or ""]
     for inner in element:
-        if name_of(inner) not in _CODES:
+        if holds_words(inner):
             parts.append(words(inner))
         parts.append(inner.tail or "")
     return "".join(parts)
+
+
+def holds_words(element: etree._Element) -> bool:
+    """Marks a stretch of words, and is not a code of the translated document."""
+    return name_of(element) not in _CODES
 
 
 def line_of(unit: etree._Element) -> int:

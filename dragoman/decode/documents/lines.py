@@ -1,0 +1,40 @@
+"""Plain text: each line is a text of its own, and empty lines stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from dragoman.data import files
+from dragoman.decode.documents.document import Tally, Translate, Writer
+from dragoman.errors import DataError
+
+LINES_AT_A_TIME = 1024  # enough to sort by length and to keep every core at work
+
+
+def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
+    tally = Tally()
+    for some in groups(decoded(files.lines(source), source)):
+        out.write("".join(f"{text}\n" for text in translate(some)).encode())
+        tally.translated += len(some)
+    return tally
+
+
+def groups(texts: Iterable[str]) -> Iterator[list[str]]:
+    texts = iter(texts)
+    while some := list(islice(texts, LINES_AT_A_TIME)):
+        yield some
+
+
+def decoded(lines: Iterable[bytes], path: Path | str, first_line: int = 1) -> Iterator[str]:
+    for number, line in enumerate(lines, start=first_line):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"byte {error.start + 1} of this line is not UTF-8",
+                path=path,
+                line=number,
+                hint="iconv -f ISO-8859-1 -t UTF-8, or whatever the encoding is",
+            ) from None

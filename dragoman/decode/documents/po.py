@@ -1,0 +1,58 @@
+"""PO: each empty `msgstr` is filled from its `msgid`; placeholders stay.
+
+Of plural forms the first comes from `msgid` and all others from `msgid_plural`: a language with three or more
+needs a human look. Fuzzy entries have a translation that somebody is to look at, and count as translated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import polib
+
+from dragoman.data.formats.po import parse
+from dragoman.decode.documents.document import Tally, Translate, Writer
+from dragoman.decode.documents.placeholders import translate_keeping
+
+
+def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
+    catalogue = parse(source)
+    forms = _plural_forms(catalogue)
+    wanted = [(entry, gaps) for entry in catalogue if (gaps := _gaps(entry, forms, again))]
+    gaps = [gap for _, gaps_of_entry in wanted for gap in gaps_of_entry]
+    for (_, put), text in zip(gaps, translate_keeping([text for text, _ in gaps], translate), strict=True):
+        put(text)
+    for entry, _ in wanted:
+        entry.flags = [flag for flag in entry.flags if flag != "fuzzy"]
+        entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None
+    out.write(str(catalogue).encode(catalogue.encoding) + b"\n")
+    return Tally(len(wanted), len(catalogue) - len(wanted))
+
+
+Gap = tuple[str, Callable[[str], None]]  # a text to translate, and what takes its translation
+
+
+def _gaps(entry: polib.POEntry, forms: int, again: bool) -> list[Gap]:
+    """None, if the entry stays as it is."""
+    has_translation = bool(entry.msgstr) or any(entry.msgstr_plural.values())
+    if entry.obsolete or (entry.fuzzy and has_translation and not again):
+        return []
+    if not entry.msgid_plural:
+        return [] if entry.msgstr and not again else [(entry.msgid, partial(setattr, entry, "msgstr"))]
+    # A language with one form uses it for several things more often than for one.
+    texts = [entry.msgid, *[entry.msgid_plural] * (forms - 1)] if forms > 1 else [entry.msgid_plural]
+    filled = entry.msgstr_plural
+    return [
+        (text, partial(filled.__setitem__, form))
+        for form, text in enumerate(texts)
+        if again or not filled.get(form)
+    ]
+
+
+def _plural_forms(catalogue: polib.POFile) -> int:
+    """As the header says; two, as in most languages, if it does not."""
+    named = re.search(r"nplurals\s*=\s*(\d+)", catalogue.metadata.get("Plural-Forms", ""))
+    return max(1, int(named[1])) if named else 2

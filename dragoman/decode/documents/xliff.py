@@ -1,0 +1,150 @@
+"""XLIFF 1.2 and 2.x: targets filled in, inline tags kept.
+
+The target is a copy of the source in which each stretch of text between two tags is translated by itself:
+tags stay complete and in their order, whatever the model does. The price is that words around a tag inside a
+sentence do not see each other. What is marked `translate="no"` or as protected stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lxml import etree
+
+from dragoman.data import files
+from dragoman.data.formats import xml
+from dragoman.data.formats.xliff import UNTRANSLATED_STATES
+from dragoman.decode.documents.document import Tally, Translate, Writer
+from dragoman.decode.documents.placeholders import translate_keeping
+from dragoman.errors import DataError
+
+_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+
+
+def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
+    tree = _parse(source)
+    tally = Tally()
+    gaps: list[_Stretch] = []
+    for unit in tree.iterfind(".//{*}trans-unit"):
+        gaps += _fill_unit(unit, unit, again, tally)
+    for segment in tree.iterfind(".//{*}segment"):
+        gaps += _fill_unit(segment, _unit_of(segment), again, tally)
+    translations = translate_keeping([stretch.text for stretch in gaps], translate)
+    for stretch, translation in zip(gaps, translations, strict=True):
+        setattr(stretch.element, stretch.place, translation)
+    encoding = tree.docinfo.encoding or "UTF-8"
+    text: bytes = etree.tostring(tree, encoding=encoding, xml_declaration=True)  # type: ignore[assignment]
+    out.write(text + b"\n")
+    return tally
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Text in an element, before its first child or after its end."""
+
+    element: etree._Element
+    place: Literal["text", "tail"]
+
+    @property
+    def text(self) -> str:
+        return getattr(self.element, self.place) or ""
+
+
+def _parse(path: Path) -> etree._ElementTree:
+    parser = etree.XMLParser(
+        resolve_entities="internal",  # type: ignore[arg-type]  # newer than the stubs
+        no_network=True,
+        load_dtd=False,
+        strip_cdata=False,
+    )
+    try:
+        root = etree.fromstring(b"".join(files.blocks(path)), parser)
+    except etree.XMLSyntaxError as error:
+        raise DataError(
+            f"broken XML: {error.msg}",
+            path=path,
+            line=error.lineno or 1,
+            hint=f"xmllint --noout {path.name} shows the place; export the file again or mend it there",
+        ) from error
+    if xml.name_of(root) != "xliff":
+        raise DataError(
+            f"found <{xml.name_of(root)}> as the outermost element, expected <xliff>", path=path, line=1
+        )
+    return root.getroottree()
+
+
+def _unit_of(segment: etree._Element) -> etree._Element:
+    return next((outer for outer in segment.iterancestors("{*}unit")), segment)
+
+
+def _fill_unit(place: etree._Element, unit: etree._Element, again: bool, tally: Tally) -> Iterator[_Stretch]:
+    """Puts a copy of the source as target into its place; the stretches of it that are to be translated."""
+    source, target = xml.child(place, "seg-source"), xml.child(place, "target")
+    if source is None:
+        source = xml.child(place, "source")
+    if source is None or _is_closed(unit) or (_is_translated(place, target) and not again):
+        tally.left += 1
+        return iter(())
+    tally.translated += 1
+    filled = _as_target(source, target)
+    if target is None:
+        source.addnext(filled)
+    else:
+        place.replace(target, filled)
+    _mark(place, filled)
+    return _stretches(filled)
+
+
+def _as_target(source: etree._Element, target: etree._Element | None) -> etree._Element:
+    """The source's content with the name, the attributes and the surroundings of a target."""
+    copy = deepcopy(source)
+    copy.tag = etree.QName(etree.QName(source).namespace, "target").text
+    copy.attrib.clear()
+    if _SPACE in source.attrib:
+        copy.set(_SPACE, source.attrib[_SPACE])
+    if target is not None:
+        copy.attrib.update(dict(target.attrib))
+    copy.tail = source.tail if target is None else target.tail
+    return copy
+
+
+def _is_closed(unit: etree._Element) -> bool:
+    """Marked as not to be translated, by itself or around it."""
+    marks = (element.get("translate") for element in (unit, *unit.iterancestors()))
+    return next((mark for mark in marks if mark), "yes") == "no"
+
+
+def _is_translated(place: etree._Element, target: etree._Element | None) -> bool:
+    if target is None or target.get("state") in UNTRANSLATED_STATES or place.get("state") == "initial":
+        return False
+    return any(stretch.text.strip() for stretch in _stretches(target))
+
+
+def _mark(place: etree._Element, target: etree._Element) -> None:
+    """For the translator who opens the file: this came from a machine (XLIFF 2 has no such word).
+
+    What was said of a target that was there before, that somebody approved it for one, is true no longer.
+    """
+    for word in ("approved", "subState"):
+        place.attrib.pop(word, "")
+    if xml.name_of(place) == "segment":
+        place.set("state", "translated")
+    else:
+        target.set("state", "needs-review-translation")
+        target.set("state-qualifier", "mt-suggestion")
+
+
+def _stretches(element: etree._Element) -> Iterator[_Stretch]:
+    yield _Stretch(element, "text")
+    for inner in element:
+        if isinstance(inner.tag, str) and xml.holds_words(inner) and not _is_protected(inner):
+            yield from _stretches(inner)
+        yield _Stretch(inner, "tail")
+
+
+def _is_protected(element: etree._Element) -> bool:
+    return element.get("translate") == "no" or element.get("mtype") == "protected"

@@ -1,0 +1,75 @@
+"""What every engine offers: texts in, translations out. `dragoman.engines.load` opens a MODEL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dragoman.errors import UsageError
+
+CTRANSLATE2_FILE = "model.bin"  # marks a folder in CTranslate2's format
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search. The same names mean the same to every engine."""
+
+    beam: int = 4  # 1 is greedy search
+    length_penalty: float = 0.6  # the score is the log-probability over length to this power
+    best: int = 1  # translations wanted of each text, best first
+    max_length: int | None = None  # tokens of a sentence's translation; None: by the length of its source
+    sample_top: int = 1  # above 1, draw each token from so many of the likeliest; 0: from all of them
+    sample_temperature: float = 1.0  # below 1 the likelier become likelier still
+    no_repeat_ngram: int = 0  # so many tokens in a row never come twice in a translation; 0: they may
+    split: bool = False  # every text into its sentences, not only one that is too long
+
+    def __post_init__(self) -> None:
+        for name, least in (("beam", 1), ("best", 1), ("sample_top", 0), ("no_repeat_ngram", 0)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name} is {getattr(self, name)}, at least {least} was expected")
+        if self.length_penalty < 0:
+            raise UsageError(f"length_penalty is {self.length_penalty}, at least 0 was expected")
+        if self.sample_temperature <= 0:
+            raise UsageError(f"sample_temperature is {self.sample_temperature}, more than 0 was expected")
+        if self.max_length is not None and self.max_length < 1:
+            raise UsageError(f"max_length is {self.max_length}, at least 1 was expected")
+        if self.best > self.beam and not self.is_sampling:
+            raise UsageError(
+                f"{self.best} translations of each text were asked for, a beam of {self.beam} finds no more",
+                hint=f"a beam of {self.best} or more",
+            )
+
+    @property
+    def is_sampling(self) -> bool:
+        """Then the beam is not looked at."""
+        return self.sample_top != 1
+
+
+@dataclass(frozen=True)
+class Translation:
+    text: str
+    score: float  # log-probability over length^penalty; of several sentences, the sum
+
+
+class Engine(Protocol):
+    """A model ready to translate. Any number of threads may call it at once."""
+
+    @property
+    def name(self) -> str:
+        """`ctranslate2` or `torch`."""
+
+    @property
+    def precision(self) -> str:
+        """What it computes in, such as `float32`."""
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Source and target, if the model knows."""
+
+    def translate(self, texts: Sequence[str], options: Options = ...) -> list[list[Translation]]:
+        """Of each text, in order: `options.best` translations, or fewer if no more were found.
+
+        White space alone is translated by itself, with score 0. A text that is too long for the model is
+        split into sentences, and the translations of these are put together again.
+        """

@@ -1,0 +1,128 @@
+"""`dragoman translate`: files to files, or one stream to another."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import BinaryIO
+
+from dragoman.data import files
+from dragoman.decode.documents import Tally, Translate, format_of, is_plain
+from dragoman.decode.documents.lines import decoded, groups
+from dragoman.decode.documents.output import opened
+from dragoman.decode.engine import Engine, Options, Translation
+from dragoman.errors import UsageError
+
+_READ_BYTES = 2**16  # as much as a pipe holds
+
+
+def check(sources: Sequence[Path], out: Path | None, options: Options, as_json: bool) -> None:
+    """What can be known to be wrong before a model is loaded."""
+    if out and not sources:
+        raise UsageError("-o without files", hint="name the files to translate, or leave -o out")
+    for source in sources:
+        files.check_is_file(source)
+    if out:
+        _places(sources, out)
+    if not as_json and options.best == 1:
+        return
+    what = "JSON" if as_json else f"{options.best} translations of each text"
+    if out:
+        raise UsageError(f"{what} can be had on standard output only", hint="leave -o out")
+    for source in sources:
+        if not is_plain(source):
+            raise UsageError(f"{what} can be had of plain text only", path=source)
+
+
+def to_files(engine: Engine, sources: Sequence[Path], out: Path, options: Options, again: bool) -> Tally:
+    """One file to the file `out`; several, or one if `out` is a folder, to files of the same names in it."""
+    tally = Tally()
+    for source, target in _places(sources, out):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with opened(target) as writer:
+            tally.add(format_of(source)(source, writer, _best(engine, options), again))
+    return tally
+
+
+def to_stream(
+    engine: Engine, sources: Sequence[Path], out: BinaryIO, options: Options, again: bool, as_json: bool
+) -> None:
+    """Files, one after the other."""
+    for source in sources:
+        if as_json or options.best > 1:
+            answer(engine, groups(decoded(files.lines(source), source)), out, options, as_json)
+        else:
+            format_of(source)(source, out, _best(engine, options), again)
+    out.flush()
+
+
+def from_stream(engine: Engine, descriptor: int, out: BinaryIO, options: Options, as_json: bool) -> None:
+    """Lines as they come: one from a keyboard is answered at once, many from a pipe go together."""
+    answer(engine, _arriving(descriptor), out, options, as_json)
+
+
+def answer(
+    engine: Engine, some_lines: Iterable[Sequence[str]], out: BinaryIO, options: Options, as_json: bool
+) -> None:
+    """A translation each; of several best a row each with line, score and text; or JSON."""
+    number = 0
+    for lines in some_lines:
+        for text, found in zip(lines, engine.translate(lines, options), strict=True):
+            number += 1
+            out.write("".join(f"{row}\n" for row in _rows(number, text, found, options, as_json)).encode())
+        out.flush()
+
+
+def _arriving(descriptor: int) -> Iterator[list[str]]:
+    number, tail = 0, b""
+    while block := os.read(descriptor, _READ_BYTES):
+        *whole, tail = (tail + block).split(b"\n")
+        yield _texts(whole, number)
+        number += len(whole)
+    if tail:
+        yield _texts([tail], number)
+
+
+def _texts(lines: Sequence[bytes], before: int) -> list[str]:
+    """Of standard input after so many lines; what is no part of the text is taken off, as of files."""
+    bare = [line.removesuffix(b"\r") for line in lines]
+    if bare and before == 0:
+        bare[0] = bare[0].removeprefix(files.BYTE_ORDER_MARK)
+    return list(decoded(bare, "standard input", before + 1))
+
+
+def _rows(
+    number: int, text: str, found: Sequence[Translation], options: Options, as_json: bool
+) -> Iterable[str]:
+    if as_json:
+        translations = [asdict(translation) for translation in found]
+        yield json.dumps({"line": number, "source": text, "translations": translations}, ensure_ascii=False)
+    elif options.best > 1:
+        yield from (f"{number}\t{translation.score:.4f}\t{translation.text}" for translation in found)
+    else:
+        yield found[0].text
+
+
+def _best(engine: Engine, options: Options) -> Translate:
+    def translate(texts: Sequence[str]) -> list[str]:
+        return [found[0].text for found in engine.translate(texts, options)]
+
+    return translate
+
+
+def _places(sources: Sequence[Path], out: Path) -> list[tuple[Path, Path]]:
+    """Each file, and where its translation goes."""
+    if len(sources) > 1 and out.exists() and not out.is_dir():
+        raise UsageError("is a file, and several files were given", path=out, hint="-o with a folder")
+    is_folder = len(sources) > 1 or out.is_dir()
+    places = [(source, out / source.name if is_folder else out) for source in sources]
+    names = [target.name for _, target in places]
+    for source, target in places:
+        if names.count(target.name) > 1:
+            raise UsageError(f"two files have the name {target.name}", hint="translate one after the other")
+        if target.resolve() == source.resolve():
+            raise UsageError("would be written over itself", path=source, hint="another name with -o")
+    return places

@@ -1,0 +1,30 @@
+"""The guard against a translation that says the same thing over and over.
+
+Shape letters: R rows (one per hypothesis), V vocabulary, T tokens so far.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
+from torch import Tensor
+
+from dragoman.data.tokens import EOS
+
+
+def forbid_repeats(logits_RV: Tensor, tokens_RT: np.ndarray, size: int) -> None:
+    """No `size` tokens in a row a second time: what would complete them is ruled out, in place.
+
+    EOS is never forbidden, so there is always something left to say.
+    """
+    length = tokens_RT.shape[1]
+    if length < size:
+        return
+    windows_RWS = sliding_window_view(tokens_RT, size, axis=1)
+    newest_R1S = tokens_RT[:, None, length - size + 1 :]  # size - 1 of them; with size 1 none: all are alike
+    is_repeat_RW = (windows_RWS[:, :, :-1] == newest_R1S).all(2) & (windows_RWS[:, :, -1] != EOS)
+    rows, places = np.nonzero(is_repeat_RW)
+    forbidden = windows_RWS[rows, places, -1]
+    device = logits_RV.device
+    logits_RV[torch.from_numpy(rows).to(device), torch.from_numpy(forbidden).to(device)] = -torch.inf

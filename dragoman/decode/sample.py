@@ -1,0 +1,69 @@
+"""Translations drawn at random, a token at a time, from the model's own probabilities.
+
+Shape letters: B sentences, K translations of each, R = B x K rows, V vocabulary, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.data.tokens import BOS, EOS
+from dragoman.decode.engine import Options
+from dragoman.decode.repeats import forbid_repeats
+from dragoman.decode.search import Hypothesis, best_first
+from dragoman.model import Transformer
+from dragoman.model.packing import Lengths
+
+
+@torch.no_grad()
+def sample(
+    model: Transformer,
+    source_N: Tensor,
+    source_lengths: Lengths,
+    limits: Sequence[int],
+    options: Options,
+) -> list[list[Hypothesis]]:
+    """Some translations of each packed source sentence, the likeliest first.
+
+    Scores are those of the model as it is: the temperature decides what is drawn, not what it counts. A
+    finished row goes on until all are, and what it says after its EOS is not looked at.
+    """
+    best = options.best
+    cache = model.start(source_N, source_lengths)
+    rows = cache.sentences * best
+    cache.keep_sentences(torch.arange(cache.sentences, device=source_N.device).repeat_interleave(best))
+    limits_R = np.repeat(np.asarray(limits), best)
+    tokens_RT = np.full((rows, 1), BOS, np.int64)
+    totals_R, is_done_R = np.zeros(rows), np.zeros(rows, bool)
+    ends_R = np.zeros(rows, np.int64)
+    while not is_done_R.all():
+        newest_R = torch.from_numpy(tokens_RT[:, -1]).to(source_N.device)
+        logits_RV = model.step(newest_R, cache).float()
+        if options.no_repeat_ngram:
+            forbid_repeats(logits_RV, tokens_RT[:, 1:], options.no_repeat_ngram)
+        log_p_RV = logits_RV.log_softmax(-1)
+        drawn_R = _draw(log_p_RV, options.sample_top, options.sample_temperature)
+        scores_R = log_p_RV.gather(1, drawn_R[:, None])[:, 0].cpu().numpy()  # host-device wait
+        totals_R += np.where(is_done_R, 0, scores_R)
+        tokens_RT = np.concatenate((tokens_RT, drawn_R.cpu().numpy()[:, None]), 1)
+        ends_R += ~is_done_R
+        is_done_R |= (tokens_RT[:, -1] == EOS) | (ends_R >= limits_R)
+    found = [
+        Hypothesis.of(
+            tokens_RT[row, 1 : 1 + ends_R[row]].tolist(), float(totals_R[row]), options.length_penalty
+        )
+        for row in range(rows)
+    ]
+    return [best_first(found[first : first + best]) for first in range(0, rows, best)]
+
+
+def _draw(log_p_RV: Tensor, top: int, temperature: float) -> Tensor:
+    if top == 0 or top >= log_p_RV.shape[1]:
+        return (log_p_RV / temperature).softmax(-1).multinomial(1)[:, 0]
+    likeliest = log_p_RV.topk(top)
+    drawn = (likeliest.values / temperature).softmax(-1).multinomial(1)
+    return likeliest.indices.gather(1, drawn)[:, 0]

@@ -1,0 +1,53 @@
+"""Texts of any length through a model that knows sentences: what all engines have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Sized
+from typing import Generic, TypeVar
+
+from dragoman.data.clean import normalise
+from dragoman.decode.engine import Options, Translation
+from dragoman.decode.sentences import Sentence, join, split
+
+# Of a sentence. The longest that prepare keeps for training, 80 words, has about as many.
+LONGEST_TOKENS = 128
+
+Tokens = TypeVar("Tokens", bound=Sized)
+
+
+class TextTranslator(Generic[Tokens]):
+    """Splits texts, translates all their sentences together, and puts the texts together again."""
+
+    def __init__(
+        self,
+        encode: Callable[[Sequence[str]], Sequence[Tokens]],
+        find: Callable[[Sequence[Tokens], Options], list[list[Translation]]],
+    ):
+        self._encode = encode
+        self._find = find
+
+    def translate(self, texts: Sequence[str], options: Options) -> list[list[Translation]]:
+        normal = [normalise(text, "NFC") for text in texts]
+        split_texts = [split(text, LONGEST_TOKENS, self._count, options.split) for text in normal]
+        sentences = [sentence.text for parts in split_texts for sentence in parts if sentence.text]
+        found = iter(self._find(self._encode(sentences), options) if sentences else ())
+        return [
+            _whole(parts, [next(found) if sentence.text else [_NOTHING] for sentence in parts])
+            for parts in split_texts
+        ]
+
+    def _count(self, texts: Sequence[str]) -> list[int]:
+        return [len(tokens) for tokens in self._encode(texts)]
+
+
+_NOTHING = Translation("", 0.0)
+
+
+def _whole(parts: Sequence[Sentence], found: Sequence[Sequence[Translation]]) -> list[Translation]:
+    """The best of each sentence make the best text, the second best the second, and so on."""
+    most = max(len(translations) for translations in found)
+    ranked = [[choice[min(rank, len(choice) - 1)] for choice in found] for rank in range(most)]
+    return [
+        Translation(join(parts, [part.text for part in row]), sum(part.score for part in row))
+        for row in ranked
+    ]

@@ -1,0 +1,36 @@
+"""Our own search in PyTorch as an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dragoman.data.tokens import Tokenizer
+from dragoman.decode.engine import Options, Translation
+from dragoman.decode.texts import TextTranslator
+from dragoman.decode.translate import encode, hypotheses
+from dragoman.model import Transformer
+
+_DEFAULT = Options()
+
+
+class TorchEngine:
+    name = "torch"
+    precision = "float32"
+
+    def __init__(
+        self, model: Transformer, tokenizer: Tokenizer, languages: tuple[str, str] | None = None
+    ) -> None:
+        self.languages = languages
+        self._model = model.eval()
+        self._tokenizer = tokenizer
+        self._texts = TextTranslator[np.ndarray](lambda texts: encode(tokenizer, texts), self._find)
+
+    def translate(self, texts: Sequence[str], options: Options = _DEFAULT) -> list[list[Translation]]:
+        return self._texts.translate(texts, options)
+
+    def _find(self, rows: Sequence[np.ndarray], options: Options) -> list[list[Translation]]:
+        found = hypotheses(self._model, rows, options)
+        texts = iter(self._tokenizer.decode([one.tokens for several in found for one in several]))
+        return [[Translation(next(texts), one.score) for one in several] for several in found]

@@ -1,0 +1,113 @@
+"""A MODEL as users name it, opened by the engine that suits it: the one place that knows both engines."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from dragoman.data.parallel import cores
+from dragoman.decode.engine import CTRANSLATE2_FILE, Engine
+from dragoman.decode.torch_engine import TorchEngine
+from dragoman.errors import UsageError
+from dragoman.rundir import RunFolder
+from dragoman.train import models
+from dragoman.train.models import LoadedModel
+
+EngineName = Literal["auto", "ctranslate2", "torch"]
+Precision = Literal["auto", "int8", "int8_float32", "float32"]
+
+
+def load(
+    model: Path,
+    engine: EngineName = "auto",
+    precision: Precision = "auto",
+    average: int = 1,
+    of: Literal["last", "best"] = "last",
+    threads: int | None = None,
+) -> Engine:
+    """A run, its best, a checkpoint or a folder in CTranslate2's format, ready to translate.
+
+    `auto` is CTranslate2 where it is installed, in the precision that the folder was stored in, which is
+    float32 for a run: int8 is faster but may cost quality, so it is for the user to choose. All cores unless
+    told. With `average` above 1, the mean of so many checkpoints.
+    """
+    if (model / CTRANSLATE2_FILE).is_file():
+        _check_folder_fits(model, engine, average)
+        return _open_ctranslate2(model, precision, threads, None)
+    if engine == "auto":
+        engine = "ctranslate2" if find_spec("ctranslate2") else "torch"
+    if engine == "torch" and precision not in ("auto", "float32"):
+        raise UsageError(
+            f"our own search computes in float32, not in {precision}", hint="--engine ctranslate2"
+        )
+    loaded, languages = load_weights(model, average, of)
+    if engine == "ctranslate2":
+        return _converted(loaded, languages, precision, threads)
+    torch.set_num_threads(threads or cores())
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return TorchEngine(loaded.model.to(device), loaded.tokenizer, languages)
+
+
+def load_weights(
+    model: Path, average: int = 1, of: Literal["last", "best"] = "last"
+) -> tuple[LoadedModel, tuple[str, str] | None]:
+    """A model that we trained, on the CPU; and its languages, if its run is there to tell."""
+    if (model / "config.json").is_file():
+        raise UsageError(
+            "a folder in the format of Hugging Face's transformers, which is not run here",
+            path=model,
+            hint="the run that it was made from, or what ct2-transformers-converter makes of it",
+        )
+    paths = models.find_several(model, average, of) if average > 1 else [model]
+    return models.load(paths, torch.device("cpu")), _languages(models.find(paths[0]))
+
+
+def _languages(checkpoint: Path) -> tuple[str, str] | None:
+    """Of the run that a checkpoint stands in."""
+    provenance = RunFolder(checkpoint.resolve().parent.parent).provenance
+    if not provenance.is_file():
+        return None
+    facts = json.loads(provenance.read_text(encoding="utf-8"))
+    source, target = facts.get("source_language"), facts.get("target_language")
+    return (source, target) if source and target else None
+
+
+def _check_folder_fits(model: Path, engine: EngineName, average: int) -> None:
+    if engine == "torch":
+        raise UsageError(
+            "a folder in CTranslate2's format: our own search cannot run it",
+            path=model,
+            hint="--engine ctranslate2, or the run that it was made from",
+        )
+    if average > 1:
+        raise UsageError(
+            "an exported model has no checkpoints to average",
+            path=model,
+            hint="give the run, or export it again with --average",
+        )
+
+
+def _converted(
+    loaded: LoadedModel, languages: tuple[str, str] | None, precision: Precision, threads: int | None
+) -> Engine:
+    """Through a temporary folder, gone as soon as CTranslate2 has read it: a second for a base model."""
+    from dragoman.export import ctranslate2 as export
+
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        export.write(Path(folder), loaded.model, loaded.tokenizer)
+        return _open_ctranslate2(Path(folder), precision, threads, languages)
+
+
+def _open_ctranslate2(
+    folder: Path, precision: Precision, threads: int | None, languages: tuple[str, str] | None
+) -> Engine:
+    try:
+        from dragoman.decode.ctranslate2_engine import CTranslate2Engine
+    except ImportError:
+        raise UsageError("CTranslate2 is not installed", hint="pip install ctranslate2") from None
+    return CTranslate2Engine(folder, precision, threads or cores(), languages)

@@ -1,0 +1,59 @@
+"""sacreBLEU's test sets by name: from its own folder or the internet, or offline from a mirror."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sacrebleu import DATASETS
+
+from dragoman.data.download import Downloader
+from dragoman.errors import DownloadError, UsageError
+from dragoman.evaluate.heldout import HeldOut, Languages, sentences
+
+
+def find(name: str, languages: Languages, mirror: str | None) -> HeldOut:
+    """The test set, with all its references.
+
+    Without a mirror sacreBLEU looks in its own folder and downloads what is not there. A mirror is asked as
+    `dragoman prepare --mirror` asks it, and nothing is kept of what it gave.
+    """
+    pair = "-".join(languages)
+    data_set = _known(name, pair)
+    with tempfile.TemporaryDirectory() as folder:
+        if mirror is not None:
+            data_set = _moved(data_set, Path(folder), mirror)
+        try:
+            source, references = data_set.get_source_file(pair), data_set.get_reference_files(pair)
+        except (OSError, SystemExit) as error:  # sacreBLEU leaves the program where a checksum differs
+            raise DownloadError(
+                f"sacreBLEU could not get the test set {name}: {error}",
+                hint=f"--mirror with a folder that holds {', '.join(data_set.data)}",
+            ) from None
+        texts = [sentences(Path(path)) for path in (source, *references)]
+    return HeldOut(f"{name} {pair}", texts[0], texts[1:], languages)
+
+
+def _known(name: str, pair: str) -> Any:
+    if name not in DATASETS:
+        nearest = difflib.get_close_matches(name, DATASETS, n=3)
+        hint = f"did you mean {', '.join(nearest)}?" if nearest else "sacrebleu --list shows them all"
+        raise UsageError(f"sacreBLEU has no test set {name}", hint=hint)
+    if pair not in DATASETS[name].langpairs:
+        known = ", ".join(sorted(DATASETS[name].langpairs))
+        raise UsageError(f"the test set {name} has no {pair}", hint=f"--languages with one of {known}")
+    return DATASETS[name]
+
+
+def _moved(data_set: Any, folder: Path, mirror: str) -> Any:
+    """The same set with another home, its files brought from the mirror and checked against their sums."""
+    downloader = Downloader(folder / "downloads", mirror)
+    sums = data_set.md5 or [None] * len(data_set.data)
+    brought = [downloader.fetch(url, md5=md5) for url, md5 in zip(data_set.data, sums, strict=True)]
+    moved = copy.copy(data_set)
+    moved.data = [path.absolute().as_uri() for path in brought]
+    moved._outdir, moved._rawdir = str(folder / "texts"), str(folder / "texts" / "raw")
+    return moved

@@ -1,0 +1,71 @@
+"""One evaluation: held-out text translated by one or two systems, scored and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from dragoman.evaluate import comet, scores, sentences
+from dragoman.evaluate.heldout import HeldOut
+from dragoman.evaluate.scores import Difference, IntervalScore
+from dragoman.evaluate.sentences import Shown
+from dragoman.evaluate.system import System
+
+SCHEMA = 1
+
+
+class SystemScores(BaseModel):
+    """How one system does."""
+
+    name: str
+    made: str  # how its translations came about
+    scores: dict[str, IntervalScore]
+    translations: list[str]
+
+
+class Evaluated(BaseModel):
+    """What `dragoman evaluate` found; `--json` gives it as it is."""
+
+    schema_version: int = SCHEMA
+    held_out: str
+    sentences: int
+    languages: tuple[str, str] | None
+    systems: list[SystemScores]
+    differences: list[Difference]  # the second system less the first
+    most_telling: list[Shown]
+    notes: list[str]  # what a reader must know before believing the figures
+
+
+def evaluate(systems: Sequence[System], held_out: HeldOut, shown: int) -> Evaluated:
+    """Scores of one system, or of two and whether they differ by more than chance."""
+    metrics = scores.metrics(held_out.languages[1] if held_out.languages else None)
+    notes = _unlike(systems)
+    try:
+        metrics["comet"] = comet.Comet(held_out.sources)
+    except comet.Absent as absent:
+        notes.append(f"COMET was skipped: {absent.what}")
+    texts = [system.translations for system in systems]
+    found = scores.compare(texts, held_out.references, metrics)
+    return Evaluated(
+        held_out=held_out.name,
+        sentences=len(held_out.sources),
+        languages=held_out.languages,
+        systems=[
+            SystemScores(
+                name=system.name, made=system.made, scores=by_metric, translations=system.translations
+            )
+            for system, by_metric in zip(systems, found.scores, strict=True)
+        ],
+        differences=found.differences,
+        most_telling=sentences.most_telling(texts, held_out, shown),
+        notes=notes,
+    )
+
+
+def _unlike(systems: Sequence[System]) -> list[str]:
+    """Scores of translations that were searched in different ways do not tell models apart."""
+    ways = list(dict.fromkeys(system.made for system in systems))
+    if len(ways) < 2:
+        return []
+    return [f"The translations were made in unlike ways: {' against '.join(ways)}"]

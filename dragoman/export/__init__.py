@@ -1,0 +1,1 @@
+"""Models in the formats that other tools read."""

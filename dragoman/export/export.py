@@ -1,0 +1,40 @@
+"""`dragoman export`: a model of ours in another tool's format, written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from dragoman import atomic
+from dragoman.engines import load_weights
+from dragoman.errors import UsageError
+from dragoman.export import fit, huggingface
+
+Target = Literal["ctranslate2", "huggingface"]
+
+
+def export(
+    model: Path,
+    to: Target,
+    out: Path,
+    precision: str = "auto",
+    average: int = 1,
+    of: Literal["last", "best"] = "last",
+) -> dict[str, int]:
+    """Writes the folder `out`, which must be free; its files with their bytes. `auto` is float32."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError("is there already", path=out, hint="another -o, or remove it first")
+    if to == "huggingface" and precision not in ("auto", "float32"):
+        raise UsageError(f"huggingface gets float32, not {precision}", hint="leave --precision out")
+    loaded, languages = load_weights(model, average, of)
+    fit.check(loaded.tokenizer, to)
+    with atomic.appearing(out) as folder:
+        if to == "huggingface":
+            huggingface.write(folder, loaded.model, loaded.tokenizer, languages)
+        else:
+            from dragoman.export import ctranslate2
+
+            ctranslate2.write(
+                folder, loaded.model, loaded.tokenizer, precision.replace("auto", "float32"), languages
+            )
+    return {path.name: path.stat().st_size for path in sorted(out.iterdir())}

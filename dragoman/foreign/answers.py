@@ -1,0 +1,160 @@
+"""The eleven answers for a run that was not ours, with what its files and facts say besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from dragoman.explain import words
+from dragoman.explain.finding import Finding, known
+from dragoman.explain.run import explain
+from dragoman.foreign import facts as given_facts
+from dragoman.foreign.assemble import assemble
+from dragoman.foreign.facts import Given
+from dragoman.foreign.figures import Reading, best
+from dragoman.foreign.gathered import MEASURED, Gathered
+from dragoman.foreign.read import read
+from dragoman.measure.records import Records
+
+# Which facts an answer rests on, beside what the log says of the run itself.
+RESTS_ON = {
+    "device_utilisation": ("device", "precision", "pairs_per_rank", "gpu_meters"),
+    "network": (
+        "ranks",
+        "machines",
+        "gradient_bytes",
+        "link_bits_per_second",
+        "nic_bytes_per_second",
+        "gpu_meters",
+    ),
+    "step_network": ("ranks", "machines", "gradient_bytes", "nic_bytes_per_second"),
+    "checkpoint_size": ("parameters",),
+    "step_time": ("ranks", "given_step_seconds"),
+    "duration": ("given_steps", "wall_seconds"),
+}
+STATES_BYTES = {"fp32": 12, "mixed": 14}  # of a parameter in a checkpoint with Adam: fp32, and an fp16 copy
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    records: Records
+    findings: list[Finding]
+    found: dict[str, str]  # file -> what it turned out to be
+    notes: list[str]  # what was wrong with a file
+
+
+def diagnose(paths: Sequence[Path], given: Given) -> Diagnosis:
+    """Files, or facts alone, to answers."""
+    gathered = read(paths) if paths else Gathered()
+    given_facts.add(given, gathered)
+    name = paths[0].name if paths else "given facts"
+    return answer(gathered, name)
+
+
+def answer(gathered: Gathered, name: str) -> Diagnosis:
+    records = assemble(gathered, name)
+    findings = {finding.id: finding for finding in explain(records)}
+    _add_reading(gathered, records, findings)
+    _add_tokens(gathered, findings)
+    _add_beginning(gathered, findings)
+    if "The pace changed" in findings["step_time"].answer:
+        findings["step_time"].answer += " On rented machines that is often a burst allowance that ends."
+    _add_checkpoint(gathered, findings)
+    for remark in gathered.remarks:
+        finding = findings[remark.id]
+        finding.answer += f" {remark.text}." if remark.text else ""
+        if remark.advice and remark.advice not in finding.advice:
+            finding.advice.append(remark.advice)
+    if (score := gathered.value("teacher_forced_bleu")) is not None:
+        findings["convergence"].numbers |= known(teacher_forced_bleu=score)
+    for id, names in RESTS_ON.items():
+        findings[id].evidence += _origins(gathered, names)
+    if findings["network"].verdict == "unknown" and (missing := _missing(gathered)):
+        findings["network"].advice.append(f"give what no file holds: {', '.join(missing)}")
+    return Diagnosis(records, list(findings.values()), gathered.found, gathered.notes)
+
+
+def _add_beginning(gathered: Gathered, findings: dict[str, Finding]) -> None:
+    """Times are of what the log holds; steps are counted from the run's beginning."""
+    firsts = [start.first_step for start in gathered.starts if start.first_step is not None]
+    lasts = [start.last_step for start in gathered.starts if start.last_step is not None]
+    if firsts and min(firsts) > max(1.0, median(gathered.intervals["steps"])):
+        steps = f"{max(lasts) - min(firsts) + 1:,} steps"
+        text = f" The log begins at step {min(firsts):,}: these times are of its {steps} only."
+        findings["duration"].answer += text
+
+
+def _missing(gathered: Gathered) -> list[str]:
+    """Options that would help, of those whose facts are not known."""
+    helpful = {
+        "given_step_seconds": "--step-seconds",
+        "ranks": "--ranks",
+        "machines": "--machines",
+        "parameters": "--params",
+        "link_bits_per_second": "--link",
+        "device": "--gpu",
+        "pairs_per_rank": "--batch",
+        "gpu_meters": "--gpu-power",
+    }
+    missing = [option for name, option in helpful.items() if gathered.value(name) is None]
+    return missing[1:] if gathered.intervals["step"] and "--step-seconds" in missing else missing
+
+
+def _origins(gathered: Gathered, names: Sequence[str]) -> list[str]:
+    """`given: ranks, machines`, for all that was not in a file."""
+    by_origin: dict[str, list[str]] = {}
+    for name in names:
+        if (origin := gathered.origin(name)) and origin != MEASURED:
+            by_origin.setdefault(origin, []).append(name.removeprefix("given_").replace("_", " "))
+    return [f"{origin}: {', '.join(facts)}" for origin, facts in by_origin.items()]
+
+
+def _add_reading(gathered: Gathered, records: Records, findings: dict[str, Finding]) -> None:
+    """What a figure off a screen meant, in the unit that fits the bytes."""
+    network = findings["network"]
+    if kilobytes := gathered.value("nic_kb_per_s"):
+        rate = words.rate(8 * 1024 * kilobytes)
+        wrong = words.rate(kilobytes * 1000)
+        network.answer += f" {kilobytes:,.0f} KB/s on the interface is {rate}, not {wrong} (KB are bytes)."
+    written: list[Reading] = gathered.value("nic_readings") or []
+    expected = network.numbers.get("implied_bytes_per_second")
+    if written and not expected:
+        network.answer += (
+            f' What "{written[0].text}" means cannot be checked: the bytes of a step are not known.'
+        )
+    elif written and expected:
+        network.answer += f" {_meaning(written, expected)}"
+
+
+def _meaning(written: list[Reading], expected: float) -> str:
+    read, found = best(written, expected)
+    if found is None:
+        return f'"{read.text}" fits the {words.size(expected)}/s that the steps must have sent in no unit.'
+    if found.as_written:
+        return f'"{read.text}" agrees with that.'
+    bits = f", {words.rate(8 * found.bytes_per_second)}" if found.unit.endswith("B/s") else ""
+    means = f"{read.value:,.4g} {found.unit}{bits}"
+    return f'"{read.text}" must have been {means}: no other unit fits the bytes that the steps must send.'
+
+
+def _add_tokens(gathered: Gathered, findings: dict[str, Finding]) -> None:
+    finding = findings["step_time"]
+    each, pairs, ranks = (gathered.value(n) for n in ("target_tokens_per_pair", "pairs_per_rank", "ranks"))
+    if "tokens_per_step" in finding.numbers or not (each and pairs and ranks):
+        return
+    tokens, seconds = each * pairs * ranks, finding.numbers.get("mean_seconds")
+    finding.numbers |= known(tokens_per_step=tokens, tokens_per_second=tokens / seconds if seconds else None)
+    finding.evidence.append("tokens_per_step: estimated from the examples that the log prints, EOS included")
+    finding.answer += f" By the examples in the log that is about {tokens:,.0f} target tokens."
+
+
+def _add_checkpoint(gathered: Gathered, findings: dict[str, Finding]) -> None:
+    """How large one would be, where there is none to look at."""
+    parameters, each = gathered.value("parameters"), STATES_BYTES.get(str(gathered.value("precision")))
+    finding = findings["checkpoint_size"]
+    if finding.verdict != "unknown" or not parameters or each != STATES_BYTES["mixed"]:
+        return
+    size = words.size(each * parameters)
+    finding.answer += f" In mixed precision, as here, {each} bytes per parameter with an fp16 copy: {size}."

@@ -1,0 +1,80 @@
+"""What NCCL, TensorFlow, PyTorch launchers and mpirun print of machines, ranks and devices, in any log."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from dragoman.foreign.gathered import Gathered
+
+LOOKS_FOR = "NCCL's and TensorFlow's device lines"
+BEGINS = (
+    rb"\S{1,80}:\d+:\d+ \[\d+\] NCCL INFO|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWEF] tensorflow/"
+    rb"|name: .{1,80} major: \d|INFO:tensorflow:"
+)
+
+_RANK = re.compile(r"^(\S+?):\d+:\d+ \[\d+\] NCCL INFO .*\brank (\d+) nranks (\d+)")
+_INTERFACE = re.compile(r"^(\S+?):\d+:\d+ \[\d+\] NCCL INFO .*(?:NET\S* ?: Using|NET/Socket : Using)")
+_INTERFACE_NAME = re.compile(r"(?:Using interface |\[\d+\])(\w+):")
+_DEVICE = re.compile(r"name: (.+?) major: \d")
+_STAMP_LENGTH = len("2020-06-26 15:36:43")
+
+
+class Cluster:
+    def __init__(self, gathered: Gathered):
+        self._run = gathered
+        self._rank_hosts: dict[int, str] = {}
+        self._interfaces: dict[str, str] = {}
+        self._world = 0
+        # Start -> its first and newest date; turned into times only at the end, for there are thousands.
+        self._stamps: dict[int, list[str]] = {}
+        self.is_found = False
+
+    def line(self, text: str) -> None:
+        if "NCCL INFO" in text:
+            self._nccl(text)
+        elif text.startswith("name: "):
+            if device := _DEVICE.match(text):
+                self.is_found = True
+                self._run.fact("device", device[1].strip())
+        elif text[:2] == "20":
+            stamp = text[:_STAMP_LENGTH]
+            self._stamps.setdefault(self._run.start.number, [stamp, stamp])[1] = stamp
+
+    def _nccl(self, text: str) -> None:
+        self.is_found = True
+        if rank := _RANK.match(text):
+            if int(rank[3]) != self._world:  # another start with other ranks
+                self._world = int(rank[3])
+                self._rank_hosts.clear()
+            self._rank_hosts[int(rank[2])] = rank[1]
+        elif (place := _INTERFACE.match(text)) and (name := _INTERFACE_NAME.search(text)):
+            self._interfaces[place[1]] = name[1]
+
+    def finish(self) -> None:
+        run = self._run
+        for number, (first, last) in self._stamps.items():
+            start = run.starts[number - 1]
+            start.started = moment(first)
+            if start.last_step is None:  # it has no clock but these dates
+                start.ended = moment(last)
+        if not self._world:
+            return
+        run.fact("ranks", self._world)
+        if len(self._rank_hosts) == self._world and set(self._rank_hosts) == set(range(self._world)):
+            hosts = list(dict.fromkeys(self._rank_hosts[rank] for rank in range(self._world)))
+            run.fact("hosts", hosts)
+            run.fact("machines", len(hosts))
+            run.fact("rank_hosts", [hosts.index(self._rank_hosts[rank]) for rank in range(self._world)])
+            if all(host in self._interfaces for host in hosts):
+                run.fact("gradient_interfaces", [self._interfaces[host] for host in hosts])
+        elif self._rank_hosts:
+            run.fact("machines_seen", len(set(self._rank_hosts.values())))
+
+
+def moment(stamp: str) -> float:
+    """A date as Unix time. Logs name no zone: all are taken alike, so differences hold."""
+    try:
+        return datetime.fromisoformat(stamp.strip().replace(",", ".")).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return float("nan")

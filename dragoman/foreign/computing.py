@@ -1,0 +1,71 @@
+"""How long the computing of a step takes, by the cost model: between a GPU at its best and at its worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dragoman.foreign.gathered import ASSUMED, ESTIMATED, Gathered
+from dragoman.plan import flops, gpu_types
+from dragoman.plan.work import USUAL_TOKENS
+
+
+@dataclass(frozen=True)
+class Computing:
+    low: float  # seconds of forward and backward
+    high: float
+    inputs: str  # what went in, for people
+
+
+def estimate(run: Gathered) -> Computing | None:
+    """None where the batch or the model is not known."""
+    pairs, parameters = run.value("pairs_per_rank"), run.value("parameters")
+    if not pairs or not parameters:
+        return None
+    work, what = _flops(run, pairs, parameters)
+    kinds, which = _gpus(run)
+    precision = run.value("precision")
+    rates = [kind.reached_flops(precision) for kind in kinds]
+    # All wait for the slowest: with several kinds in one run the best case is that of the slower ones.
+    slow, fast = min(rate[0] for rate in rates), min(rate[1] for rate in rates)
+    if not run.value("device") or run.origin("device") == ASSUMED:
+        fast = max(rate[1] for rate in rates)
+    shares = f"{gpu_types.REACHED[0]:.0%} of its fp32 peak at worst"
+    inputs = f"{what} on {which}, {shares}, {precision or 'precision unknown'}"
+    run.fact("computing_inputs", inputs, ESTIMATED)
+    return Computing(work[0] / fast, work[1] / slow, inputs)
+
+
+def _flops(run: Gathered, pairs: float, parameters: float) -> tuple[tuple[float, float], str]:
+    """Of one rank's step, least and most."""
+    counted = [run.value(f"{side}_tokens_per_pair") for side in ("source", "target")]
+    ends = (counted, counted) if all(counted) else ([USUAL_TOKENS[0]] * 2, [USUAL_TOKENS[1]] * 2)
+    how = f"{counted[0]:.0f} + {counted[1]:.0f} tokens" if all(counted) else "25 to 32 tokens a side (usual)"
+    work = tuple(_one(run, pairs, parameters, source, target) for source, target in ends)
+    return (work[0], work[1]), f"{pairs:,.0f} pairs of {how} per rank"
+
+
+def _one(run: Gathered, pairs: float, parameters: float, source: float, target: float) -> float:
+    try:
+        shape = flops.Shape.of(run.settings)
+        vocabulary = _vocabulary(shape, parameters)
+    except (KeyError, TypeError, ValueError):
+        # 2 per weight and token forward, twice that backward; a source token meets about half of the weights.
+        return 6 * parameters * pairs * (source + target) / 2
+    return flops.step(shape, vocabulary, pairs * source, pairs * target, pairs)
+
+
+def _vocabulary(shape: flops.Shape, parameters: float) -> int:
+    """What the layers do not explain is the embedding, shared by both sides and the output."""
+    square, feedforward = shape.width**2, 2 * shape.width * shape.feedforward
+    layers = shape.encoder_layers * (4 * square + feedforward) + shape.decoder_layers * (
+        8 * square + feedforward
+    )
+    return max(0, round((parameters - layers) / shape.width))
+
+
+def _gpus(run: Gathered) -> tuple[list[gpu_types.GpuType], str]:
+    named = gpu_types.named(run.value("device"))
+    if named:
+        taken = " (assumed, as in the other rows)" if run.origin("device") == ASSUMED else ""
+        return named, " and ".join(kind.name for kind in named) + taken
+    return gpu_types.rented(), f"an unnamed GPU ({', '.join(gpu_types.RENTED)})"

@@ -1,0 +1,127 @@
+"""Facts that a log does not hold, given by the user: as options, or in TOML under the same names."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dragoman.errors import ConfigError, UsageError
+from dragoman.foreign.figures import bits_per_second, figures, readings
+from dragoman.foreign.gathered import GIVEN, NAN, Gathered
+from dragoman.foreign.nmon import KB
+from dragoman.plan import gpu_types
+
+
+class Given(BaseModel):
+    """None where nothing was said. The names are those of the options."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ranks: int | None = None
+    machines: int | None = None
+    link: str | None = None  # as ordered: 1gbit, 1000 Mbps
+    gpu: str | None = None
+    nic_kb_per_s: float | None = None  # what nmon showed for the interface of the gradients
+    nic: str | None = None  # a reading in somebody's own words and unit
+    gpu_power: str | None = None  # watts of limit: 42/250
+    gpu_util: float | None = None  # percent
+    params: int | None = None
+    gradient_bytes: int | None = None  # of one rank, as exchanged
+    precision: str | None = None  # fp32 or mixed
+    batch: int | None = None  # pairs per rank and step
+    step_seconds: float | None = None
+    steps: int | None = None
+    hours: float | None = None
+
+
+def load(path: Path | None, options: Given) -> Given:
+    """The file's facts, under the options'."""
+    if path is None:
+        return options
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not TOML: {error}", path=path) from None
+    try:
+        return Given(**(values | options.model_dump(exclude_none=True)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        known = ", ".join(Given.model_fields)
+        raise ConfigError(f"{name}: {first['msg']}", path=path, hint=f"the facts are {known}") from None
+
+
+def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
+    """Puts what was given with what was found; the user's word counts."""
+    _check(given)
+    plain = {
+        "ranks": given.ranks,
+        "machines": given.machines,
+        "parameters": given.params,
+        "gradient_bytes": given.gradient_bytes,
+        "precision": given.precision,
+        "pairs_per_rank": given.batch,
+        "device": given.gpu,
+        "link_bits_per_second": _link(given.link),
+        "given_steps": given.steps,
+        "given_step_seconds": given.step_seconds,
+        "wall_seconds": given.hours * 3600 if given.hours else None,
+        "nic_readings": readings(given.nic) or None,
+    }
+    if given.gpu and not gpu_types.named(given.gpu):
+        known = ", ".join(kind.name for kind in gpu_types.GPU_TYPES)
+        gathered.notes.append(
+            f"--gpu {given.gpu}: not one of {known}; computing is estimated for any of them"
+        )
+    for name in ("ranks", "machines"):
+        found, wanted = gathered.value(name), plain[name]
+        if wanted is not None and found is not None and found != wanted:
+            gathered.notes.append(f"{name}: {wanted} as given, though the log says {found}")
+            gathered.facts.pop("rank_hosts", None)
+            gathered.facts.pop("hosts", None)
+    for name, value in plain.items():
+        gathered.fact(name, value, origin)
+    if given.nic_kb_per_s:
+        gathered.fact("nic_kb_per_s", given.nic_kb_per_s, origin)
+        gathered.fact("nic_bytes_per_second", KB * given.nic_kb_per_s, origin)
+    if given.gpu_power or given.gpu_util is not None:
+        _power(given, gathered, origin)
+
+
+def _check(given: Given) -> None:
+    for name in ("ranks", "machines", "params", "batch", "step_seconds", "steps", "hours", "nic_kb_per_s"):
+        value = getattr(given, name)
+        if value is not None and value <= 0:
+            raise UsageError(f"--{name.replace('_', '-')} {value}: must be more than 0")
+    if given.ranks and given.machines and given.ranks < given.machines:
+        raise UsageError(
+            f"{given.ranks} ranks on {given.machines} machines", hint="ranks are all processes together"
+        )
+    if given.precision not in (None, "fp32", "mixed"):
+        raise UsageError(f"--precision {given.precision}: neither fp32 nor mixed")
+    if given.link and _link(given.link) is None:
+        raise UsageError(
+            f"--link {given.link}: not a rate", hint="for example --link 1gbit or --link 100mbit"
+        )
+    if given.nic and not readings(given.nic):
+        raise UsageError(f"--nic {given.nic}: no rate in it", hint='for example --nic "200 Mbps"')
+
+
+def _link(text: str | None) -> float | None:
+    rate = bits_per_second(text)
+    return rate if rate else None
+
+
+def _power(given: Given, gathered: Gathered, origin: str) -> None:
+    numbers = figures((given.gpu_power or "").replace("/", " ").replace("W", " "))
+    if given.gpu_power and not 1 <= len(numbers) <= 2:
+        raise UsageError(f"--gpu-power {given.gpu_power}: not watts", hint="for example --gpu-power 42/250")
+    kinds = gpu_types.named(gathered.value("device"))
+    limit = numbers[1] if len(numbers) == 2 else kinds[-1].watts if kinds else NAN
+    row = {"host": "", "time": NAN, "span": 1.0, "gpu": 0}
+    row |= {"power_watts": numbers[0] if numbers else NAN, "power_limit_watts": limit}
+    row |= {"utilisation": given.gpu_util / 100 if given.gpu_util is not None else NAN}
+    gathered.gpus.append(row)
+    gathered.fact("gpu_meters", f"{given.gpu_power or ''} {given.gpu_util or ''}".strip(), origin)

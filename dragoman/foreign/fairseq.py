@@ -1,0 +1,209 @@
+"""fairseq: the log of fairseq-train, `simple` or `json` format."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from dragoman.foreign.cluster import moment
+from dragoman.foreign.gathered import NAN, Gathered, number
+from dragoman.measure.records import EvaluationRow, Event
+
+NAME = "fairseq"
+LOOKS_FOR = "fairseq's training lines"
+# With times (0.10 on), with Hydra's, and without any (up to 0.9).
+BEGINS = (
+    rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\]\[|Namespace\("
+    rb"|\| (?:epoch \d|num\. |training on|saved checkpoint|[Ll]oaded |done training|model )"
+)
+
+_LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| (?:INFO|WARNING|ERROR) \| (\S+) \| (.*)$")
+_HYDRA = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+\]\[(\S+?)\]\[[A-Z]+\] - (.*)$")
+_SIMPLE = re.compile(r"(\w+)=([^,\s]+)")
+_COLUMNS = re.compile(r"(\w+) ([^|\s]+)")
+_SETTING = re.compile(r"'(\w+)': ('[^']*'|\[[^\[\]]*\]|[^,{}\[\]]+)")
+_ARGUMENT = re.compile(r"(\w+)=('[^']*'|\[[^\[\]]*\]|[^,()]+)")
+_SETTINGS = {  # fairseq's name -> ours
+    "max_update": "train.steps",
+    "warmup_updates": "train.warmup_steps",
+    "encoder_embed_dim": "model.width",
+    "encoder_layers": "model.encoder_layers",
+    "decoder_layers": "model.decoder_layers",
+    "encoder_ffn_embed_dim": "model.feedforward",
+}
+_LOG_INTERVAL = 100  # fairseq's own default
+_KEPT = (
+    "log_interval",
+    "max_tokens",
+    "batch_size",
+    "update_freq",
+    "fp16",
+    "bf16",
+    "distributed_world_size",
+    "lr_scheduler",
+)
+
+
+class Fairseq:
+    def __init__(self, gathered: Gathered):
+        self._run = gathered
+        self._time = NAN
+        self._last: tuple[int, float] | None = None  # updates and training seconds of the line before
+        self.is_found = False
+
+    def line(self, text: str) -> None:
+        found = _LINE.match(text) or _HYDRA.match(text)
+        if not found:
+            plain = text.lstrip("| ")
+            is_step = re.match(r"epoch \d+: ", plain)
+            self._message(
+                "valid" if "| valid on" in plain else "train_inner" if is_step else "fairseq", plain
+            )
+            return
+        self._time = moment(found[1])
+        self._message(found[2], found[3])
+
+    def _message(self, logger: str, text: str) -> None:
+        if logger == "train_inner" or re.match(r"epoch \d+: +\d+ / ", text):
+            self._interval(_json(text) or dict(_SIMPLE.findall(text)))
+        elif logger.startswith("valid"):
+            self._evaluation(_json(text) or dict(_COLUMNS.findall(text)))
+        elif logger.startswith(("fairseq", "fairseq_cli")):
+            self._fact(text)
+
+    def _interval(self, values: dict[str, Any]) -> None:
+        updates = number(values.get("num_updates"))
+        if updates != updates:
+            return
+        self.is_found = True
+        wall, step = number(values.get("wall")), int(updates)
+        if self._last and step <= self._last[0]:
+            self._last = None
+            self._run.begin()
+        interval = self._run.settings.get("fairseq.log_interval") or _LOG_INTERVAL
+        steps = step - self._last[0] if self._last else min(step, interval)
+        elapsed = wall - self._last[1] if self._last else NAN
+        seconds = _seconds(str(values.get("ups")), elapsed, steps)
+        self._last = (step, wall)
+        self._run.interval(
+            step,
+            steps,
+            seconds,
+            ended=self._time if self._time == self._time else wall,
+            loss=number(values.get("loss")),
+            learning_rate=number(values.get("lr")),
+            gradient_norm=number(values.get("gnorm")),
+            target_tokens=number(values.get("wpb")),
+            pairs=number(values.get("bsz")),
+        )
+
+    def _evaluation(self, values: dict[str, Any]) -> None:
+        plain = {name.removeprefix("valid_"): value for name, value in values.items()}
+        step, loss = number(plain.get("num_updates")), number(plain.get("nll_loss", plain.get("loss")))
+        if not (step == step and loss == loss):
+            return
+        self.is_found = True
+        bleu = number(plain.get("bleu"))
+        self._run.evaluations.append(
+            EvaluationRow(
+                step=int(step),
+                attempt=self._run.start.number,
+                time=self._time,
+                eval_loss=loss,
+                bleu=bleu if bleu == bleu else None,
+                bleu_signature="fairseq's own, see --eval-bleu-remove-bpe" if bleu == bleu else None,
+            )
+        )
+
+    def _fact(self, text: str) -> None:
+        run = self._run
+        if text.startswith("{'_name'") or text.startswith("Namespace("):
+            self.is_found = True
+            if run.start.last_step is not None or run.start.reason:
+                run.begin()
+                self._last = None
+            run.start.started = self._time
+            self._config(text)
+        elif found := re.match(r"num\. (?:shared )?model params: ([\d,]+)", text):
+            if run.value("parameters") is None or "shared" in text:
+                run.fact("parameters", int(found[1].replace(",", "")))
+        elif found := re.match(r"training on (\d+) (?:devices|GPUs)", text):
+            run.fact("ranks", max(1, int(found[1])))
+        elif found := re.match(r"[Ll]oaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)", text):
+            self._last = (int(found[1]), NAN)
+        elif found := re.match(r"loaded ([\d,]+) examples from: \S*train\.", text):
+            run.fact("training_lines", int(found[1].replace(",", "")))
+        elif found := re.search(r"\(writing took ([\d.]+) seconds\)", text):
+            run.events.append(
+                Event(
+                    time=self._time,
+                    attempt=run.start.number,
+                    step=run.start.last_step or 0,
+                    kind="checkpoint",
+                    seconds=float(found[1]),
+                )
+            )
+        elif found := re.match(r"done training in ([\d.]+) seconds", text):
+            run.start.reason, run.start.ended = "finished", self._time
+        elif found := re.search(r"name = (\S.*?)\s*$", text):
+            run.fact("device", found[1])
+
+    def _config(self, text: str) -> None:
+        pattern = _ARGUMENT if text.startswith("Namespace(") else _SETTING
+        values = {name: _literal(value) for name, value in pattern.findall(text)}
+        settings = {ours: values[theirs] for theirs, ours in _SETTINGS.items() if theirs in values}
+        settings = {name: int(value) for name, value in settings.items() if isinstance(value, int | float)}
+        self._run.settings |= {name: value for name, value in settings.items() if value > 0}
+        self._run.settings |= {f"fairseq.{name}": values[name] for name in _KEPT if name in values}
+        precision = "mixed" if values.get("fp16") is True or values.get("bf16") is True else "fp32"
+        self._run.fact("precision", precision)
+        if precision == "mixed":
+            self._run.fact(
+                "gradient_bytes_per_parameter", 2
+            )  # fairseq sums gradients as the model holds them
+        if isinstance(frequency := values.get("update_freq"), list) and frequency:
+            self._run.fact("microbatches_per_rank", int(frequency[0]))
+
+    def finish(self) -> None:
+        if self.is_found:
+            self._run.source = NAME
+            self._run.remark(
+                "convergence",
+                "Held-out losses are fairseq's nll_loss, in bits per token (base 2), without smoothing",
+            )
+
+
+def _seconds(per_second: str, elapsed: float, steps: int) -> float:
+    """Of a step. `ups` has few decimals, up to 0.9 none; `wall` has whole seconds and holds evaluations.
+
+    So the wall clock is taken where it agrees with `ups`, which is not taken alone if it is too rough.
+    """
+    rate, decimals = number(per_second), len(per_second.partition(".")[2])
+    if elapsed > (100 if decimals > 1 else 20) and abs(steps / elapsed - rate) <= 0.6 * 10.0**-decimals:
+        return elapsed / steps
+    return 1 / rate if rate > 0 and decimals > 0 else NAN
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    """The json format; its numbers are strings."""
+    if not text.startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    value = value if isinstance(value, dict) else {}
+    return {name.removeprefix("train_"): inner for name, inner in value.items()}
+
+
+def _literal(text: str) -> Any:
+    text = text.strip()
+    if text in ("True", "False", "None"):
+        return {"True": True, "False": False, "None": None}[text]
+    if text.startswith("["):
+        return [_literal(part) for part in text[1:-1].split(",") if part.strip()]
+    try:
+        return float(text) if "." in text or "e" in text else int(text)
+    except ValueError:
+        return text.strip("'")

@@ -1,0 +1,204 @@
+"""Crashes and launch failures in any log: what they were, and what to change."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dragoman.foreign.gathered import Gathered, Start
+from dragoman.measure.records import Event
+
+LOOKS_FOR = "errors of Python, CUDA, NCCL and mpirun"
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: str
+    pattern: re.Pattern[str]
+    meaning: str
+    advice: str
+    weight: int  # of several in one start the heaviest is the cause, the others its consequences
+
+
+def _fault(kind: str, pattern: str, meaning: str, advice: str, weight: int) -> Fault:
+    return Fault(kind, re.compile(pattern), meaning, advice, weight)
+
+
+FAULTS = (
+    _fault(
+        "out of memory",
+        r"ResourceExhaustedError|OOM when allocating|CUDA out of memory|OutOfMemoryError|ERROR_OUT_OF_MEMORY",
+        "the device ran out of memory",
+        "fewer pairs or tokens per rank (half the batch and twice the accumulation are the same step), "
+        "shorter sentences, or mixed precision; and see that no other process holds the device's memory",
+        9,
+    ),
+    _fault(
+        "out of memory",
+        r"\bstd::bad_alloc\b|^MemoryError\b|Out of memory: Kill|oom-kill",
+        "the machine ran out of memory",
+        "a smaller shuffle buffer or fewer data workers, or a machine with more memory",
+        9,
+    ),
+    _fault(
+        "no space",
+        r"No space left on device",
+        "the disk was full",
+        "free the disk, or write checkpoints less often or keep fewer of them",
+        9,
+    ),
+    _fault(
+        "launch failure",
+        r"can't open file '?([^':]+)",
+        "the program's file was not found on a machine",
+        "start in the program's folder on every machine, or name the file with its whole path",
+        8,
+    ),
+    _fault(
+        "launch failure",
+        r"Log directory is not empty",
+        "the folder for checkpoints was not empty",
+        "pass --continue_learning to go on with that run, or name another logdir for a new one",
+        8,
+    ),
+    _fault(
+        "launch failure",
+        r"log directory is empty or does not exist",
+        "asked to go on, but there was no checkpoint to go on from",
+        "leave out --continue_learning, or name the logdir that holds the checkpoints",
+        8,
+    ),
+    _fault(
+        "launch failure",
+        r"not enough slots available|Permission denied \(publickey|Host key verification failed"
+        r"|ssh: (?:connect|Could not resolve)|ORTE was unable to reliably start|No module named",
+        "the processes could not be started on every machine",
+        "log in to every machine by ssh without a password and start the program there by hand once",
+        8,
+    ),
+    _fault(
+        "diverged",
+        r"NaN loss during training|Nan in summary histogram|Model diverged|Minimum loss scale reached"
+        r"|Loss is NaN",
+        "the loss was no longer a number",
+        "a lower learning rate or a longer warm-up, from the last good checkpoint",
+        8,
+    ),
+    _fault(
+        "stopped",
+        r"signal 15 \(Terminated\)|KeyboardInterrupt|signal 2 \(Interrupt\)|^Killed by signal (?:2|15)\b",
+        "from outside, terminated or interrupted",
+        "",
+        7,
+    ),
+    _fault(
+        "killed",
+        r"signal 9 \(Killed\)|^Killed\b(?! by signal)",
+        "from outside, most often by a machine out of memory or out of time",
+        "the machine's kernel log (dmesg) says whether memory was the reason",
+        7,
+    ),
+    _fault(
+        "crash",
+        r"signal 11 \(Segmentation|signal 6 \(Abort|Signal: (?:Segmentation fault|Aborted)"
+        r"|^Segmentation fault|CUDA_ERROR_[A-Z_]+|CUDNN_STATUS_[A-Z_]+|CUDA error: ",
+        "the program crashed on a device",
+        "go on from the last checkpoint; if it comes again at the same place, look at driver and libraries",
+        5,
+    ),
+    _fault(
+        "exchange broke",
+        r"NCCL WARN|unhandled system error|unexpectedly disconnected|HorovodInternalError"
+        r"|Connection (?:reset by peer|refused|timed out)",
+        "the exchange between the machines broke off",
+        "look at what happened on the other machine at that time: the one that hangs up is seldom the cause",
+        4,
+    ),
+    _fault(
+        "aborted",
+        r"mpirun detected that one or more|Primary job  ?terminated normally",
+        "a process ended with an error and mpirun ended the others",
+        "",
+        2,
+    ),
+)
+# A piece of a log without any of these holds no fault; looking for a few words is fast.
+WORDS = (
+    b"Error", b"OOM ", b"ut of memory", b"oom-kill", b"bad_alloc", b"No space left", b"can't open",
+    b"irectory is ", b"slots available", b"Permission denied (", b"Host key", b"ssh: ", b"ORTE", b"No module",
+    b"NaN", b"Nan in ", b"diverged", b"loss scale", b"signal ", b"Signal: ", b"Segmentation",
+    b"Interrupt", b"Killed", b"CUDA_ERR", b"CUDNN_ST", b"NCCL WARN",
+    b"disconnected", b"Connection ", b"mpirun detected", b"Primary job",
+)  # fmt: skip
+
+
+_LAST_WORDS = re.compile(r"mpirun (?:detected|noticed) that")
+_ECHOES = ("aborted", "stopped")  # may also come after mpirun's last words, of the same start
+# These come before the first step or not at all: if a step follows, they did no harm.
+_AT_THE_START = ("launch failure", "exchange broke")
+MOST_BUFFERED = 100  # lines of steps that were made before a fault, and written to the file after it
+
+
+class Faults:
+    def __init__(self, gathered: Gathered):
+        self._run = gathered
+        self._seen: dict[tuple[int, Fault], int] = {}  # start and fault -> lines of steps before it
+        self.is_found = False
+
+    def line(self, text: str) -> None:
+        for fault in FAULTS:
+            if fault.pattern.search(text):
+                self._note(fault, text)
+                return
+
+    def _note(self, fault: Fault, text: str) -> None:
+        start = self._start_of(fault)
+        if _LAST_WORDS.match(text):
+            start.is_over = True
+        is_new = (start.number, fault) not in self._seen
+        self._seen[start.number, fault] = len(self._run.intervals["step"])
+        if not is_new:
+            return
+        self.is_found = True
+        start.faults.append(fault.kind)
+        step = start.last_step or 0
+        self._run.events.append(
+            Event(
+                time=0.0, attempt=start.number, step=step, kind="fault", detail=" ".join(text.split())[:300]
+            )
+        )
+        worst = max((seen for number, seen in self._seen if number == start.number), key=lambda f: f.weight)
+        if start.reason != "finished":
+            start.reason = f"{worst.kind}: {worst.meaning}"
+
+    def _start_of(self, fault: Fault) -> Start:
+        """What comes after mpirun's last words is another start, and so is a failed launch after steps."""
+        start = self._run.start
+        is_launch = fault.kind == "launch failure" and start.last_step is not None
+        if start.reason != "finished" and (is_launch or start.is_over and fault.kind not in _ECHOES):
+            return self._run.begin()
+        return start
+
+    def finish(self) -> None:
+        """The last start's reason stands in the answer; what became of the others is said besides."""
+        by_start: dict[int, list[Fault]] = {}
+        for (number, fault), before in self._seen.items():
+            fatal = by_start.setdefault(number, [])
+            after = self._run.intervals["attempt"][before:].count(number)
+            if after <= (0 if fault.kind in _AT_THE_START else MOST_BUFFERED):
+                fatal.append(fault)
+        for number, faults in by_start.items():
+            self._ended(self._run.starts[number - 1], faults)
+
+    def _ended(self, start: Start, faults: list[Fault]) -> None:
+        if start.reason == "finished":
+            return
+        if not faults:  # it went on
+            start.reason = None
+            return
+        worst = max(faults, key=lambda fault: fault.weight)
+        start.reason = f"{worst.kind}: {worst.meaning}"
+        made = f"at about step {start.last_step:,}" if start.last_step else "before its first step"
+        text = f"Start {start.number} ended {made} ({worst.kind}): {worst.meaning}"
+        is_last = start.number == len(self._run.starts)
+        self._run.remark("duration", "" if is_last else text, worst.advice)

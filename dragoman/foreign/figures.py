@@ -1,0 +1,163 @@
+"""Figures as people write them down: `about 1.9`, `22-24`, `120K`, `1000 Mbps`, `17.3 Gb/5 min`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+_FIGURE = re.compile(rf"(?<![\w.,])~?({_NUMBER})\s*([kKmM](?![a-zA-Z]))?")
+_RANGE = re.compile(rf"(?<![\w.,])({_NUMBER})\s*(?:-|–|to)\s*({_NUMBER})(?![\w])")
+_SCALES = {"k": 1e3, "m": 1e6}
+_RATE = re.compile(
+    rf"({_NUMBER})\s*([kKmMgG])?(?:i(?=[bB])|ilo|ega|iga)?\s*(bits?|bytes?|bps|Bps|b|B)(?![a-zA-Z])\s*"
+    r"(?:/\s*s(?:ec(?:ond)?)?|ps|per second|/\s*(\d+)?\s*min)?"
+)
+_DURATION = re.compile(
+    rf"(?:({_NUMBER})\s*d(?:ays?)?(?![a-z])[\s,and]*)?(?:({_NUMBER})\s*h(?:(?:ou)?rs?)?(?![a-z])[\s,and]*)?"
+    rf"(?:({_NUMBER})\s*m(?:in(?:ute)?s?)?(?![a-z])[\s,and]*)?(?:({_NUMBER})\s*s(?:ec(?:ond)?s?)?(?![a-z]))?"
+)
+_HOURS = (24.0, 1.0, 1 / 60, 1 / 3600)
+_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+
+
+def figure(text: str | None) -> float | None:
+    """The first figure in a text; the middle of a range."""
+    text = text or ""
+    found = _FIGURE.search(text)
+    if not found:
+        return None
+    if (both := _RANGE.search(text)) and both.start() == found.start():
+        return (_plain(both[1]) + _plain(both[2])) / 2
+    return _plain(found[1]) * _SCALES.get((found[2] or "").lower(), 1.0)
+
+
+def hours(text: str | None) -> float | None:
+    """A duration: in the units that it names, as a clock shows it, or else in hours."""
+    text = text or ""
+    value = figure(text)
+    if clock := re.search(r"(?<![\d:.])(\d+):(\d\d)(?::(\d\d))?(?![\d:])", text):
+        return int(clock[1]) + int(clock[2]) / 60 + int(clock[3] or 0) / 3600
+    for found in _DURATION.finditer(text):
+        parts = [(_plain(part), each) for part, each in zip(found.groups(), _HOURS, strict=True) if part]
+        if not parts:
+            continue
+        whole = sum(part * each for part, each in parts)
+        both = _RANGE.search(text)
+        is_range = both and both.start(2) == found.start() and len(parts) == 1
+        return (value or 0.0) * parts[0][1] if is_range else whole
+    return value
+
+
+def step_seconds(text: str | None) -> float | None:
+    """A time per step: `1.7 s`, `300ms`, `0.6 steps/s`, `4 mins for 100 steps`, `1,7`."""
+    text = re.sub(
+        r"(?<![\d,])(\d),(\d+)(?![\d,])", r"\1.\2", text or ""
+    )  # no step takes thousands of seconds
+    value, found = figure(text), _FIGURE.search(text)
+    if not value or not found:
+        return None
+    after = text[found.end() :]
+    if re.match(rf"(?:\s*-\s*(?:{_NUMBER}))?\s*(?:steps?|it(?:eration)?s?)\s*(?:/|per)\s*s", after):
+        return 1 / value
+    unit = re.match(r"\s*(ms|milli|min)", after)
+    value *= {"ms": 1e-3, "milli": 1e-3, "min": 60.0}[unit[1]] if unit else 1.0
+    many = re.match(r"\s*[a-zA-Z]*\s*(?:for|per|/|every)\s*(\d+)\s*(?:steps|it)", after)
+    return value / int(many[1]) if many else value
+
+
+def rounding(text: str | None) -> float:
+    """Half a unit of the last digit of the first figure, as a share of it; half the width of a range."""
+    text = text or ""
+    found = _FIGURE.search(text)
+    if not found or not _plain(found[1]):
+        return 1.0
+    if (both := _RANGE.search(text)) and both.start() == found.start():
+        low, high = _plain(both[1]), _plain(both[2])
+        return abs(high - low) / (high + low)
+    digits = found[1].replace(",", "")
+    last = 10.0 ** -len(digits.partition(".")[2]) if "." in digits else 1.0
+    return last / 2 / _plain(found[1])
+
+
+def figures(text: str | None) -> list[float]:
+    """All of a list such as `43,44; 158,192 at 79%`, without percent and memory. A comma divides figures."""
+    found = re.findall(r"(?<![\w.])(\d+(?:\.\d+)?)(?![\w%.]|\s*(?:%|[MG]i?B))", text or "")
+    return [float(number) for number in found]
+
+
+def bits_per_second(text: str | None) -> float | None:
+    """A link as it is ordered: 1gbit, 1000 Mbps, 1000 (megabits, as clouds have it), 1GB (a gigabit)."""
+    plain = rf"({_NUMBER})\s*([kKmMgG])"  # `2 x 1 Gbps`: the figure is the one with a unit
+    found = re.search(plain, text or "") or re.search(f"{plain}?", text or "")
+    if not found:
+        return None
+    # Links are sold in bits: a B in an order is a slip of the shift key.
+    return _plain(found[1]) * _PREFIX[(found[2] or "m").lower()]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A rate that somebody read off a screen, and the unit that was written beside it."""
+
+    value: float
+    prefix: str  # k, m, g or nothing
+    is_bytes: bool
+    text: str
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.value * _PREFIX[self.prefix] / (1 if self.is_bytes else 8)
+
+
+@dataclass(frozen=True)
+class Consistent:
+    """The unit in which a reading agrees with what must have been sent."""
+
+    unit: str
+    bytes_per_second: float
+    as_written: bool
+
+
+def readings(text: str | None) -> list[Reading]:
+    """Every rate in a text; a range gives its middle."""
+    text = text or ""
+    found: list[Reading] = []
+    for match in _RATE.finditer(text):
+        value = _plain(match[1])
+        if lower := re.search(rf"({_NUMBER})\s*(?:[kKmMgG]\w*)?\s*(?:-|to)\s*$", text[: match.start()]):
+            value = (value + _plain(lower[1])) / 2
+            found = found[:-1] if found and found[-1].value == _plain(lower[1]) else found
+        is_bytes = match[3][0] == "B" or match[3].startswith("byte")
+        minutes = re.search(r"/\s*(\d+)?\s*min", match[0])
+        per = 60 * int(minutes[1] or 1) if minutes else 1
+        found.append(Reading(value / per, (match[2] or "").lower(), is_bytes, " ".join(match[0].split())))
+    return found
+
+
+AGREES = 1.5  # times more or less: screens show a moment, and units differ by 8 or by 1,000
+
+
+def best(found: Sequence[Reading], expected_bytes_per_second: float) -> tuple[Reading, Consistent | None]:
+    """The one of several that fits best: people also name the rate that they ordered."""
+    fits = [(read, consistent(read, expected_bytes_per_second)) for read in found]
+    return min(fits, key=lambda fit: (fit[1] is None, fit[1] is not None and not fit[1].as_written))
+
+
+def consistent(read: Reading, expected_bytes_per_second: float) -> Consistent | None:
+    """The unit, of all that the figure can have had, in which it agrees; None if it does in none."""
+    tried = []
+    for prefix, factor in _PREFIX.items():
+        for is_bytes in (True, False):
+            rate = read.value * factor / (1 if is_bytes else 8)
+            off = max(rate / expected_bytes_per_second, expected_bytes_per_second / max(rate, 1e-9))
+            as_written = prefix == read.prefix and is_bytes == read.is_bytes
+            unit = f"{prefix.upper()}{'B' if is_bytes else 'bit'}/s"
+            tried.append((off, not as_written, unit, rate))
+    off, is_other, unit, rate = min(tried)
+    return Consistent(unit, rate, not is_other) if off <= AGREES else None
+
+
+def _plain(text: str) -> float:
+    return float(text.replace(",", ""))

@@ -1,0 +1,28 @@
+"""The meters of a run's GPUs, from whatever was found of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.foreign.gathered import ESTIMATED, NAN, Gathered
+from dragoman.plan import gpu_types
+
+
+def metered(run: Gathered) -> list[dict[str, Any]]:
+    """Without GPUs that took no part, and with the limit of their type where nobody wrote it down."""
+    used = {_place(row) for row in run.gpus if row.get("utilisation", NAN) != 0}
+    rows = [row for row in run.gpus if _place(row) in used] or run.gpus
+    limit = max((kind.watts for kind in gpu_types.named(run.value("device"))), default=NAN)
+    if limit != limit or not any(map(_is_bare, rows)):
+        return rows
+    run.fact("gpu_meters", "the power limit is that of its type", ESTIMATED)
+    return [row | {"power_limit_watts": limit} if _is_bare(row) else row for row in rows]
+
+
+def _is_bare(row: dict[str, Any]) -> bool:
+    return row.get("power_watts", NAN) > 0 and not row.get("power_limit_watts", NAN) > 0
+
+
+def _place(row: dict[str, Any]) -> tuple[str, float]:
+    gpu = row.get("gpu", NAN)
+    return row["host"], gpu if gpu == gpu else -1.0

@@ -1,0 +1,121 @@
+"""Hugging Face: trainer_state.json, which the Trainer writes with every checkpoint."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dragoman.errors import DataError
+from dragoman.foreign.gathered import NAN, Gathered, number
+from dragoman.foreign.lines import Lines
+from dragoman.measure.records import EvaluationRow, Event
+
+NAME = "Hugging Face Trainer"
+LOOKS_FOR = "a Hugging Face trainer_state.json"
+MOST_BYTES = 1 << 28
+
+
+def is_one(head: bytes) -> bool:
+    start = head.lstrip()
+    return start.startswith(b"{") and (b'"best_metric"' in start or b'"log_history"' in start)
+
+
+def read(lines: Lines, gathered: Gathered) -> None:
+    state = _state(lines)
+    history = state.get("log_history")
+    history = [row for row in history if isinstance(row, dict)] if isinstance(history, list) else []
+    evaluations = [row for row in history if any(name.startswith("eval_") for name in row)]
+    summary: dict[str, Any] = next((row for row in reversed(history) if "train_runtime" in row), {})
+    steps = number(state.get("global_step"))
+    evaluated = sum(number(row.get("eval_runtime")) for row in evaluations if "eval_runtime" in row)
+    whole = number(summary.get("train_runtime"))
+    if whole <= evaluated:  # a run that went on from a checkpoint: the clock was started anew
+        whole = NAN
+    seconds = (
+        (whole - evaluated) / steps if steps > 0 else NAN
+    )  # the Trainer's clock runs on while it evaluates
+    last = 0
+    for row in history:
+        step = number(row.get("step"))
+        if "loss" in row and step > last:
+            gathered.interval(
+                int(step),
+                int(step) - last,
+                seconds,
+                loss=number(row["loss"]),
+                learning_rate=number(row.get("learning_rate")),
+                gradient_norm=number(row.get("grad_norm")),
+            )
+            last = int(step)
+    if steps > last:
+        gathered.interval(int(steps), int(steps) - last, seconds)
+    for row in evaluations:
+        _evaluation(row, gathered)
+    _facts(state, summary, gathered)
+    if whole == whole:
+        gathered.fact("wall_seconds", whole)
+    # The state of the last checkpoint is written before the summary: all steps are made by then.
+    gathered.start.reason = "finished" if steps >= number(state.get("max_steps")) > 0 else None
+    gathered.source = NAME
+
+
+def _state(lines: Lines) -> dict[str, Any]:
+    parts, size = [], 0
+    for piece, _ in lines.pieces():
+        parts.append(piece)
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise DataError(f"a trainer_state.json of over {MOST_BYTES >> 20} MiB", path=lines.path)
+    try:
+        state = json.loads(b"".join(parts))
+    except ValueError as error:
+        hint = "copy the file again: a state that is cut short cannot be read in part"
+        raise DataError(f"not whole JSON ({error})", path=lines.path, hint=hint) from None
+    if not isinstance(state, dict):
+        raise DataError("not a trainer state", path=lines.path)
+    return state
+
+
+def _evaluation(row: dict[str, Any], gathered: Gathered) -> None:
+    step, loss = number(row.get("step")), number(row.get("eval_loss"))
+    bleu = number(row.get("eval_bleu", row.get("eval_sacrebleu")))
+    seconds = number(row.get("eval_runtime"))
+    if step != step:
+        return
+    attempt = gathered.start.number
+    gathered.evaluations.append(
+        EvaluationRow(
+            step=int(step),
+            attempt=attempt,
+            time=NAN,
+            eval_loss=loss if "eval_loss" in row else None,  # not a number: it diverged
+            bleu=bleu if bleu == bleu else None,
+            bleu_signature="as the script computed it" if bleu == bleu else None,
+            seconds=seconds if seconds == seconds else None,
+        )
+    )
+    if seconds == seconds:
+        event = Event(time=NAN, attempt=attempt, step=int(step), kind="evaluation", seconds=seconds)
+        gathered.events.append(event)
+
+
+def _facts(state: dict[str, Any], summary: dict[str, Any], gathered: Gathered) -> None:
+    settings = {
+        "train.steps": state.get("max_steps"),
+        "evaluate.every": state.get("eval_steps"),
+        "checkpoint.every": state.get("save_steps"),
+        "huggingface.train_batch_size": state.get("train_batch_size"),
+        "huggingface.num_train_epochs": state.get("num_train_epochs"),
+    }
+    gathered.settings |= {name: value for name, value in settings.items() if value}
+    flos, steps = number(state.get("total_flos")), number(state.get("global_step"))
+    if flos > 0 and steps > 0:
+        gathered.fact("flops_per_step", flos / steps)
+    samples, per_second = (
+        number(summary.get("train_samples_per_second")),
+        number(summary.get("train_steps_per_second")),
+    )
+    if samples > 0 and per_second > 0:
+        gathered.remark(
+            "step_time", f"About {samples / per_second:,.0f} pairs per step, by the Trainer's own rates"
+        )

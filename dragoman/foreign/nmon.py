@@ -1,0 +1,127 @@
+"""nmon recordings. Units are the format's own: the header says KB/s, and nmon's KB is 1,024 bytes."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from dragoman.foreign.gathered import NAN, Gathered, number
+
+LOOKS_FOR = "nmon recordings"
+BEGINS = (
+    rb"(?:AAA|ZZZZ|NET|CPU_ALL|DISKREAD|DISKWRITE),"
+    rb"|\W{0,12}I/F Name Recv=KB/s|\W{0,12}\w+ +\d+\.\d +\d+\.\d +\d+\.\d "
+)
+
+KB = 1024
+_MOST_ROWS = 500_000  # a second's recording of six days; longer ones are for other tools
+_SCREEN = re.compile(r"^\W*(\w+) +(\d+\.\d) +(\d+\.\d) +\d+\.\d +\d+\.\d ")
+
+
+class Nmon:
+    def __init__(self, gathered: Gathered):
+        self._run = gathered
+        self._host = ""
+        self._interval = NAN
+        self._time = NAN
+        self._columns: dict[str, list[str]] = {}
+        self._on_screen = False
+        self._label = ""  # of the snapshot whose time is known
+        self._undated: dict[str, list[dict[str, Any]]] = {}  # rows that came before it, in a sorted file
+        self._is_headless = False
+        self.is_found = False
+
+    def line(self, text: str) -> None:
+        if "Recv=KB/s" in text:
+            self._on_screen = True
+            return
+        if text[0] not in "AZNCMD":
+            self._screen(text)
+            return
+        cells = text.split(",")
+        if cells[0] == "AAA" and len(cells) > 2:
+            self._about(cells[1], cells[2])
+        elif cells[0] == "ZZZZ" and len(cells) > 3:
+            self.is_found = True
+            self._label, self._time = cells[1], _moment(cells[3], cells[2])
+            for row in self._undated.pop(self._label, []):
+                row["time"] = self._time - self._interval
+        elif len(cells) > 2 and not re.fullmatch(r"T\d+", cells[1]):
+            self._columns[cells[0]] = [cell.strip() for cell in cells[2:]]
+        elif cells[0] in self._columns and len(self._run.nics) < _MOST_ROWS:
+            self._row(cells[0], cells[1], [number(cell) for cell in cells[2:]])
+        elif cells[0] == "NET":
+            self._is_headless = True
+
+    def _about(self, name: str, value: str) -> None:
+        if name == "progname" and value.startswith("nmon"):
+            self.is_found = True
+        elif name == "host":
+            self._host = value.strip()
+        elif name == "interval":
+            self._interval = number(value)
+
+    def _row(self, table: str, label: str, values: list[float]) -> None:
+        columns = dict(zip(self._columns[table], values, strict=False))
+        # A row is the mean over the interval that ends at its time.
+        time = self._time if label == self._label else NAN
+        base = {"host": self._host, "time": time - self._interval, "span": self._interval, "snapshot": label}
+        if table == "NET":
+            for name in columns:
+                if name.endswith("-read-KB/s"):
+                    interface = name.removesuffix("-read-KB/s")
+                    sent = columns.get(f"{interface}-write-KB/s", NAN)
+                    meters = {"sent_bytes": KB * sent, "received_bytes": KB * columns[name]}
+                    self._keep(self._run.nics, base | {"interface": interface} | meters)
+        elif table == "CPU_ALL":
+            busy = columns.get("User%", NAN) + columns.get("Sys%", NAN)
+            self._keep(self._run.hosts, base | {"cpu_share": busy / 100})
+        elif table in ("DISKREAD", "DISKWRITE"):
+            # Partitions repeat what their disks counted.
+            whole = [
+                value
+                for name, value in columns.items()
+                if not re.fullmatch(r"(xvd|sd|vd|nvme\d+n\d+p)[a-z]*\d+", name)
+            ]
+            key = "disk_read_bytes" if table == "DISKREAD" else "disk_written_bytes"
+            self._keep(self._run.hosts, base | {key: KB * sum(value for value in whole if value == value)})
+
+    def _keep(self, rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
+        label = row.pop("snapshot")
+        rows.append(row)
+        if row["time"] != row["time"]:
+            self._undated.setdefault(label, []).append(row)
+
+    def _screen(self, text: str) -> None:
+        """A line pasted from nmon's screen, under its header."""
+        found = _SCREEN.match(text) if self._on_screen else None
+        if not found:
+            return
+        self.is_found = True
+        row = {"host": self._host, "time": NAN, "span": 1.0, "interface": found[1]}
+        self._run.nics.append(
+            row | {"sent_bytes": KB * float(found[3]), "received_bytes": KB * float(found[2])}
+        )
+
+    def finish(self) -> None:
+        """A cut recording just has fewer rows; without its head the columns have no names."""
+        if self.is_found and self._is_headless:
+            self._run.notes.append(
+                "an nmon recording without its head: whose bytes its NET lines count, and in which unit, "
+                "is not known (the lines before the first ZZZZ say it)"
+            )
+
+
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+
+
+def _moment(date: str, time: str) -> float:
+    """30-JUN-2019, 06:48:29; by hand, for month names depend on the reader's language."""
+    try:
+        day, month, year = date.strip().split("-")
+        hour, minute, second = map(int, time.split(":"))
+        at = datetime(int(year), _MONTHS.index(month.upper()) + 1, int(day), hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return NAN
+    return at.timestamp()

@@ -1,0 +1,267 @@
+"""OpenSeq2Seq: what its training prints, which `nohup` keeps in nohup.out.
+
+`time per step` is the time since the line before, over the steps between: evaluations in between are in it.
+The first one, at step 0, holds the start instead: session, first evaluation, first step.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from dragoman.foreign.gathered import NAN, Gathered, number
+from dragoman.measure.records import EvaluationRow, Event
+
+NAME = "OpenSeq2Seq"
+LOOKS_FOR = "OpenSeq2Seq's training lines"
+# Bytes that a line begins with, after a tag that mpirun may have put before it.
+BEGINS = rb"\*\*\* (?! {4}\*)|time per step|[ {]+'\w+': "
+
+_STEP = re.compile(r"(?:Epoch \d+, )?[Gg]lobal step (\d+):")
+_LOSS = re.compile(r"Train loss: (\S+)")
+_PACE = re.compile(r"time per step = (\d+):(\d+):(\d+(?:\.\d+)?)")
+_SETTING = re.compile(r"[ {]+'(\w+)': (\{?)(.*?)[,}]*$")
+_PAIRS = ("Train Source", "Train Target")
+_DEFAULT_INTERVAL = 100
+TEACHER_FORCED = (
+    "OpenSeq2Seq's Eval_BLEU{scores} is computed with the reference fed to the decoder word by word "
+    "(teacher forcing): it is not the BLEU of translations and cannot be compared with one"
+)
+
+
+class OpenSeq2Seq:
+    """Takes lines in order; knows which start of the run it is in."""
+
+    def __init__(self, gathered: Gathered):
+        self._run = gathered
+        self._step: int | None = None  # whose line was begun, but not its time
+        self._loss = NAN
+        self._clock = NAN  # seconds since the start's first sign
+        self._last_step: int | None = None  # of a complete line
+        self._is_fresh = False  # the start was seen, and no line of a step since
+        self._before = len(gathered.intervals["steps"])  # lines of other files
+        self._is_tail = False  # no start was seen before the first line
+        self._opening: set[str] = set()  # lines of the newest start that say so
+        self._in_config = False
+        self._section = ""
+        self._config: dict[str, Any] = {}
+        self._evaluation: EvaluationRow | None = None
+        self._scores: list[float] = []
+        self._tokens = {side: (0, 0) for side in _PAIRS}  # of the printed examples: sentences, pieces
+        self.is_found = False
+
+    def line(self, text: str) -> None:
+        if text.startswith("***"):
+            self._starred(text.removeprefix("***").strip())
+        elif text.startswith("time per step"):
+            self._paced(text)
+        elif self._in_config:
+            self._setting(text)
+
+    def _starred(self, text: str) -> None:
+        self._in_config = text.startswith("Training config:")
+        if step := _STEP.search(text):
+            self.is_found, self._step = True, int(step[1])
+            loss = _LOSS.search(text)
+            self._loss = number(loss[1]) if loss else NAN
+            self._paced(text)
+        elif text.startswith(_PAIRS):
+            self._example(text)
+        elif text.startswith(("Validation loss:", "Eval BL")):
+            self._evaluated(text)
+        elif text.startswith("Running evaluation"):
+            self._finish_evaluation()
+            self._evaluation = EvaluationRow(step=self._evaluation_step(), attempt=0, time=NAN)
+        elif text.startswith(("Using horovod", "Starting training", "Restored", "Restoring")):
+            self._began(text[:8])
+        elif text.startswith("Finished training"):
+            self._run.start.reason = "finished"
+        else:
+            self._counted(text)
+
+    def _counted(self, text: str) -> None:
+        """Lines that name one number."""
+        for name, pattern in (
+            ("parameters", r"Total trainable parameters: (\d+)"),
+            ("ranks", r"Building graph in Horovod rank: (\d+)"),
+            ("average_step_seconds", r"Avg time per step: ([\d.]+)s"),
+            ("objects_per_second", r"Avg objects per second: ([\d.]+)"),
+        ):
+            if not (found := re.match(pattern, text)):
+                continue
+            self.is_found = True
+            if name == "ranks":  # NCCL knows better where it speaks
+                if self._run.origin("rank_hosts") == "":
+                    self._run.fact("ranks", max(int(found[1]) + 1, self._run.value("ranks") or 0))
+            else:
+                self._run.fact(name, int(found[1]) if name == "parameters" else float(found[1]))
+
+    def _began(self, words: str) -> None:
+        """Different ones of these lines stand at one start; one that has made steps, or failed, is over."""
+        self.is_found = self._is_fresh = True
+        start = self._run.start
+        has_failed = start.reason and (start.is_over or start.reason == "finished" or words in self._opening)
+        if start.last_step is not None or has_failed:
+            self._finish_evaluation()
+            self._run.begin()
+            self._clock, self._step, self._last_step = NAN, None, None
+            self._opening.clear()
+        self._opening.add(words)
+
+    def _setting(self, text: str) -> None:
+        found = _SETTING.match(text)
+        if not found:
+            return
+        name, opens, value = found.groups()
+        if text[:2] in (" '", "{'"):  # not nested
+            self._section = f"{name}." if opens else ""
+            if not opens:
+                self._config[name] = _literal(value)
+                return
+            name, _, value = value.partition(":")
+            name = name.strip("'\" ")
+        self._config[f"{self._section}{name}"] = _literal(value.strip())
+
+    def _paced(self, text: str) -> None:
+        found = _PACE.search(text)
+        if not found or self._step is None:
+            return
+        seconds = 3600 * int(found[1]) + 60 * int(found[2]) + float(found[3])
+        step, self._step = self._step, None
+        if self._last_step is not None and step <= self._last_step:
+            self._run.begin()
+            self._clock, self._last_step = NAN, None
+        interval = self._config.get("print_loss_steps") or _DEFAULT_INTERVAL
+        interval = int(interval) if isinstance(interval, int | float) else _DEFAULT_INTERVAL
+        if self._last_step is not None:
+            interval = step - self._last_step
+            self._mend_first(interval)
+        self._clock = (self._clock if self._clock == self._clock else 0.0) + seconds * interval
+        is_start, self._is_fresh = step == 0 or self._is_fresh, False
+        if self._last_step is None and len(self._run.intervals["steps"]) == self._before:
+            self._is_tail = not is_start
+        if is_start:
+            # The start, spread over an interval that was not made: no step's time.
+            self._run.events.append(
+                Event(
+                    time=0.0, attempt=self._run.start.number, step=step, kind="startup", seconds=self._clock
+                )
+            )
+            self._run.interval(step, 1, NAN, loss=self._loss, ended=self._clock)
+        else:
+            self._run.interval(step, interval, seconds, loss=self._loss, ended=self._clock)
+        self._last_step = step
+        self._finish_evaluation()
+
+    def _mend_first(self, interval: int) -> None:
+        """A log that begins in the middle: its first line speaks for as many steps as its second."""
+        steps = self._run.intervals["steps"]
+        if not self._is_tail or len(steps) != self._before + 1:
+            return
+        more = interval - steps[-1]
+        steps[-1] = interval
+        self._clock += more * self._run.intervals["seconds"][-1]
+        self._run.intervals["ended"][-1] = self._clock
+        if (first := self._run.start.first_step) is not None:
+            self._run.start.first_step = max(0, first - int(more))
+
+    def _evaluation_step(self) -> int:
+        """Evaluations come at multiples of eval_steps, between two printed steps."""
+        if self._last_step is None:
+            return 0
+        every, last = self._config.get("eval_steps"), self._last_step
+        if isinstance(every, int) and every > 0:
+            due = -(-last // every) * every
+            if due <= last + (self._config.get("print_loss_steps") or _DEFAULT_INTERVAL):
+                return due
+        return last
+
+    def _evaluated(self, text: str) -> None:
+        value = number(text.rpartition(":")[2].strip())
+        self.is_found = True
+        if self._evaluation is None:  # a log that begins in the middle of it
+            self._evaluation = EvaluationRow(step=self._evaluation_step(), attempt=0, time=NAN)
+        if text.startswith("Validation"):
+            self._evaluation.eval_loss = value
+        elif value == value:
+            self._scores.append(value)
+
+    def _finish_evaluation(self) -> None:
+        """Kept once the next step is printed, so that it belongs to the right start."""
+        if self._evaluation is None:
+            return
+        row, self._evaluation = self._evaluation, None
+        row.attempt = self._run.start.number
+        if row.eval_loss is not None:
+            row.time = self._clock
+            self._run.evaluations.append(row)
+
+    def _example(self, text: str) -> None:
+        sentences, pieces = self._tokens[text[:12]]
+        words = text.partition("]:")[2].split()
+        # `<s>` is fed, not predicted; `</s>` is a token.
+        self._tokens[text[:12]] = (sentences + 1, pieces + len(words) - (words[:1] == ["<s>"]))
+
+    def finish(self) -> None:
+        """What only the whole log tells."""
+        if not self.is_found:
+            return
+        self._finish_evaluation()
+        run = self._run
+        run.source = NAME
+        _settings(run, self._config)
+        for side, name in zip(_PAIRS, ("source_tokens_per_pair", "target_tokens_per_pair"), strict=True):
+            sentences, pieces = self._tokens[side]
+            if sentences >= 10:
+                run.fact(name, pieces / sentences)
+        run.fact("seconds_include_evaluations", True)
+        if self._scores:
+            first, last = self._scores[0], self._scores[-1]
+            run.fact("teacher_forced_bleu", last)
+            scores = f" (at the first evaluation {first:.4g}, at the last {last:.4g})"
+            run.remark("convergence", TEACHER_FORCED.format(scores=scores))
+
+
+def _settings(run: Gathered, config: dict[str, Any]) -> None:
+    """The printed config, under the names that our own settings have where they mean the same."""
+    names = {
+        "train.steps": "max_steps",
+        "evaluate.every": "eval_steps",
+        "checkpoint.every": "save_checkpoint_steps",
+        "train.rate": "lr_policy_params.learning_rate",
+        "train.warmup_steps": "lr_policy_params.warmup_steps",
+        "model.width": "encoder_params.hidden_size",
+        "model.encoder_layers": "encoder_params.encoder_layers",
+        "model.decoder_layers": "decoder_params.num_hidden_layers",
+        "model.feedforward": "encoder_params.filter_size",
+    }
+    run.settings |= {f"openseq2seq.{name}": value for name, value in config.items()}
+    run.settings |= {ours: config[theirs] for ours, theirs in names.items() if theirs in config}
+    if "transformer_policy" in str(config.get("lr_policy", "")):
+        run.settings["train.schedule"] = "transformer"
+    dtype = str(config.get("dtype", ""))
+    if dtype:
+        run.fact("precision", "mixed" if "mixed" in dtype else "fp32" if "32" in dtype else dtype)
+    if isinstance(batch := config.get("batch_size_per_gpu"), int):
+        run.fact("pairs_per_rank", batch * (config.get("iter_size") or 1))
+    if config.get("use_horovod") is False and isinstance(gpus := config.get("num_gpus"), int):
+        run.fact("ranks", gpus)
+        run.fact("machines", 1)
+    if files := [
+        config[f"data_layer_params.{side}_file"]
+        for side in ("source", "target")
+        if isinstance(config.get(f"data_layer_params.{side}_file"), str)
+    ]:
+        run.remark(
+            "training_set",
+            f"The log names the files ({', '.join(files)}) and not their sizes",
+            "`wc -l -c` on the files that the log names gives lines and bytes",
+        )
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text

@@ -1,0 +1,234 @@
+"""Runs as their owners wrote them down: a CSV with a row per run, answered row by row.
+
+People leave out what they took for granted, and all runs of a file are of one kind. So what a row does not
+say is taken from the others where those agree: ranks, machines, batch and parameters from all of them, the
+GPU only from rows of the same cloud, for another cloud has other machines. It is called `assumed` then.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from dragoman.errors import DataError
+from dragoman.explain import words
+from dragoman.foreign import facts as given_facts
+from dragoman.foreign import figures
+from dragoman.foreign.answers import STATES_BYTES, Diagnosis, answer
+from dragoman.foreign.facts import Given
+from dragoman.foreign.figures import bits_per_second, figure, readings, rounding
+from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, NAN, Gathered
+from dragoman.foreign.nmon import KB
+from dragoman.plan import gpu_types
+
+AGREEMENT = 2 / 3  # of the rows that say it, for a fact to be taken over by those that do not
+FINE = 0.005  # rounding of a written step time, as a share of it
+SAME_STEP = 0.15  # a written step time and total over steps, which holds evaluations and restarts too
+_KNOWN = (
+    "run", "gpu", "nodes_x_gpus", "n_ranks", "requested_network", "precision", "batch_size_per_gpu",
+    "steps_done", "hours", "sec_per_step_written", "sec_per_step_log", "network_reading_verbatim",
+    "checkpoint_answer", "nmon_screenshot_recv_KBps", "nmon_screenshot_trans_KBps",
+    "gpu_power_screenshot_W",
+)  # fmt: skip
+_SIZE = r"(?<![\w.])([\d,]+(?:\.\d+)?)\s*([mMgG]?)(?:[bB](?:ytes)?)?(?![a-z])"
+_SPELT = ("one|single", "two", "three", "four")
+_MACHINE_WORDS = r"(?:machines?|nodes?|hosts?|VMs?|instances?)"
+
+
+@dataclass
+class Row:
+    name: str
+    cloud: str
+    values: dict[str, Any] = field(default_factory=dict)  # fact -> value
+    assumed: dict[str, Any] = field(default_factory=dict)
+    power: list[float] = field(default_factory=list)  # watts
+    power_limit: float | None = None  # as written beside them
+    remarks: list[tuple[str, str]] = field(default_factory=list)  # finding, text
+
+
+def read(path: Path, common: Given) -> list[tuple[Row, Diagnosis]]:
+    """Each row and its answers. `common` holds for rows that do not say otherwise."""
+    rows = [_row(cells, number) for number, cells in enumerate(_cells(path), start=1)]
+    _fill(rows, common)
+    return [(row, _answered(row)) for row in rows]
+
+
+def _cells(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            first = file.readline()
+            divider = max(",;\t", key=first.count)
+            names = [_column(name) for name in next(csv.reader([first], delimiter=divider), [])]
+            reader = csv.DictReader(file, fieldnames=names, delimiter=divider)
+            if not {"run", "n_ranks", "hours", "sec_per_step_written", "sec_per_step_log"} & set(names):
+                hint = f"its first line should name some of {', '.join(_KNOWN)}"
+                raise DataError("no known columns", path=path, hint=hint)
+            # What others worked out of a row (ours_*) is not a fact of the run.
+            return [{name: (row.get(name) or "").strip() for name in (*_KNOWN, "cloud")} for row in reader]
+    except csv.Error as error:
+        raise DataError(f"not CSV: {error}", path=path) from None
+
+
+def _column(name: str) -> str:
+    """A known column's name however it is capitalised."""
+    plain = name.strip().lower().replace(" ", "_")
+    return next((known for known in (*_KNOWN, "cloud") if known.lower() == plain), plain)
+
+
+# --- one row ----------------------------------------------------------------------------------------------
+
+
+def _row(cells: dict[str, str], number: int) -> Row:
+    row = Row(cells["run"] or f"row {number}", re.split(r"[ (]", cells.get("cloud", ""))[0].lower())
+    ranks, machines = _placing(cells["n_ranks"], cells["nodes_x_gpus"])
+    precision = cells["precision"].lower()
+    steps, hours = figure(cells["steps_done"]), figures.hours(cells["hours"])
+    row.values = {
+        "ranks": ranks,
+        "machines": machines,
+        "device": cells["gpu"] if gpu_types.named(cells["gpu"]) else None,
+        "precision": "mixed" if "mixed" in precision else "fp32" if "32" in precision else None,
+        "pairs_per_rank": figure(cells["batch_size_per_gpu"]),
+        "link_bits_per_second": bits_per_second(cells["requested_network"]),
+        "given_steps": int(steps) if steps else None,
+        "wall_seconds": 3600 * hours if hours else None,
+        "nic_readings": readings(cells["network_reading_verbatim"]) or None,
+    }
+    sent = figure(cells["nmon_screenshot_trans_KBps"]) or figure(cells["nmon_screenshot_recv_KBps"])
+    if sent:  # nmon's column says its unit
+        row.values |= {"nic_kb_per_s": sent, "nic_bytes_per_second": KB * sent}
+    row.values["given_step_seconds"] = _step_seconds(cells, steps, hours, row)
+    row.values["parameters_by_checkpoint"] = _parameters(cells["checkpoint_answer"], row.values["precision"])
+    row.power, row.power_limit = _power(cells["gpu_power_screenshot_W"])
+    return row
+
+
+def _power(text: str) -> tuple[list[float], float | None]:
+    """Watts drawn, of `42W / 250W`, `42 of 250`, `43,44; 158 at 79%`, and the limit if it is named."""
+    plain = re.sub(r"(?<=\d)\s*W(?:atts?)?\b", "", text)
+    pairs = re.findall(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:/|of)\s*(\d+(?:\.\d+)?)(?![\w.])", plain)
+    if pairs:
+        return [float(drawn) for drawn, _ in pairs], max(float(limit) for _, limit in pairs)
+    return [watts for watts in figures.figures(plain) if 10 <= watts <= 1000], None
+
+
+def _placing(ranks_text: str, nodes: str) -> tuple[int | None, int | None]:
+    """Ranks and machines, of `2x2`, `1+1`, `2 v100 machines`, `2 GPUs per VM`."""
+    ranks = figure(ranks_text)
+    machines = None
+    for number, names in enumerate(_SPELT, start=1):
+        nodes = re.sub(rf"\b(?:{names})\b", str(number), nodes, flags=re.IGNORECASE)
+    if found := re.search(r"(\d+)\s*x\s*(\d+)", nodes):
+        machines, ranks = int(found[1]), ranks or int(found[1]) * int(found[2])
+    elif re.fullmatch(r"\d+(?:\s*\+\s*\d+)+.*", nodes):
+        each = [int(number) for number in re.findall(r"\d+", nodes.split("(")[0])]
+        machines, ranks = len(each), ranks or sum(each)
+    elif found := re.search(rf"(\d+)\s*(?:GPUs?\s*)?per\s*{_MACHINE_WORDS}", nodes, re.IGNORECASE):
+        machines = int(ranks) // int(found[1]) if ranks else None
+    elif found := re.search(rf"(\d+)\b[^,;]*\b{_MACHINE_WORDS}", nodes, re.IGNORECASE):
+        machines = int(found[1])
+    return int(ranks) if ranks else None, machines or None
+
+
+def _step_seconds(cells: dict[str, str], steps: float | None, hours: float | None, row: Row) -> float | None:
+    """The log's word first; a written figure if the run's length bears it out; else length over steps."""
+    if logged := figure(cells["sec_per_step_log"]):
+        return logged
+    text = cells["sec_per_step_written"]
+    written = figures.step_seconds(text)
+    whole = 3600 * hours / steps if hours and steps else None
+    if not whole:
+        return written
+    if not written or abs(written / whole - 1) <= SAME_STEP:
+        # Their quotient also holds evaluations and restarts: a written figure of some digits is better.
+        is_finer = written and rounding(text) <= max(FINE, rounding(cells["hours"]))
+        return written if is_finer else whole
+    took = f"{words.seconds(3600 * (hours or 0))} for {steps:,.0f} steps is {words.seconds(whole)} per step"
+    if abs(1 / written / whole - 1) <= SAME_STEP:
+        row.remarks.append(
+            ("step_time", f"The {written:g} that was written down is steps per second: {took}")
+        )
+    else:
+        row.remarks.append(("step_time", f"The {written:g} s that were written down do not fit: {took}"))
+    return whole
+
+
+def _parameters(text: str, precision: str | None) -> tuple[float, bool] | None:
+    """By a checkpoint's size, and whether it was written down to the byte. The largest file is the data.
+
+    With Adam it is 12 bytes per parameter, 14 with an fp16 copy.
+    """
+    each = STATES_BYTES.get(precision or "")
+    sizes = []
+    for number, prefix in re.findall(_SIZE, text):
+        size = float(number.replace(",", "") or "nan") * {"m": 1e6, "g": 1e9, "": 1.0}[prefix.lower()]
+        if 1e7 <= size <= 1e12 and each:
+            sizes.append((size / each, not prefix))
+    exact = [size for size in sizes if size[1]]
+    return max(exact or sizes, default=None)
+
+
+# --- what the others say ----------------------------------------------------------------------------------
+
+
+def _fill(rows: Sequence[Row], common: Given) -> None:
+    defaults = Gathered()
+    given_facts.add(common, defaults)
+    for name in ("ranks", "machines", "pairs_per_rank", "precision", "parameters", "device"):
+        for row in rows:
+            if row.values.get(name) is None and (value := defaults.value(name)) is not None:
+                row.values[name] = value
+    for name in ("ranks", "machines", "pairs_per_rank"):
+        agreed = _agreed(row.values[name] for row in rows)
+        for row in rows:
+            if row.values[name] is None and agreed is not None:
+                row.assumed[name] = agreed
+    counts = [count for row in rows if (count := row.values.pop("parameters_by_checkpoint"))]
+    counts = [count for count, is_exact in counts if is_exact] or [count for count, _ in counts]
+    for row in rows:
+        if row.values.get("parameters") is None and counts:
+            row.assumed["parameters"] = round(median(counts))
+        if row.values["device"] is None:
+            row.assumed["device"] = _devices(rows, row.cloud)
+
+
+def _agreed(values: Iterable[Any]) -> Any:
+    counted = Counter(value for value in values if value is not None)
+    if not counted:
+        return None
+    value, count = counted.most_common(1)[0]
+    return value if count >= AGREEMENT * counted.total() else None
+
+
+def _devices(rows: Sequence[Row], cloud: str) -> str | None:
+    """Every type that rows of the same cloud name; of all rows where a row names no cloud."""
+    like = [row for row in rows if row.values["device"] and (row.cloud == cloud or not cloud)]
+    names = {kind.name for row in like for kind in gpu_types.named(row.values["device"])}
+    return " or ".join(sorted(names)) or None
+
+
+# --- its answers ------------------------------------------------------------------------------------------
+
+
+def _answered(row: Row) -> Diagnosis:
+    gathered = Gathered()
+    for name, value in row.values.items():
+        gathered.fact(name, value, GIVEN)
+    for name, value in row.assumed.items():
+        gathered.fact(name, value, ESTIMATED if name == "parameters" else ASSUMED)
+    kinds = gpu_types.named(gathered.value("device"))
+    limit = row.power_limit or max((kind.watts for kind in kinds), default=NAN)
+    for number, watts in enumerate(row.power):
+        meters = {"power_watts": watts, "power_limit_watts": limit}
+        gathered.gpus.append({"host": "", "time": NAN, "span": 1.0, "gpu": number, **meters})
+    if row.power:
+        gathered.fact("gpu_meters", "watts as written down", GIVEN)
+    for id, text in row.remarks:
+        gathered.remark(id, text)
+    return answer(gathered, row.name)

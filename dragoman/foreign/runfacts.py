@@ -1,0 +1,119 @@
+"""What is known of a foreign run as a whole: placed, worked out and estimated, each with its origin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dragoman.foreign import computing
+from dragoman.foreign.figures import best
+from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, Gathered
+from dragoman.measure.records import RunFacts, Table
+from dragoman.plan.step import bytes_per_host
+
+BUSY_SHARE = 0.5  # of the busiest tenth: rows above it saw training, the others start and end
+# Of a parameter: frameworks sum in fp32, also in mixed precision, unless a log says otherwise.
+GRADIENT_BYTES = 4
+
+
+def run_facts(run: Gathered, name: str, intervals: Table, per_row: int) -> RunFacts:
+    ranks, machines = run.value("ranks"), run.value("machines")
+    if machines is None and ranks == 1:
+        machines = 1
+    hosts = run.value("hosts") or [f"machine {number}" for number in range(1, (machines or 0) + 1)]
+    rank_hosts = run.value("rank_hosts") or _placed(ranks, machines)
+    _gradients(run)
+    _step_settings(run)
+    estimate = computing.estimate(run)
+    interval = intervals["steps"][np.isfinite(intervals["seconds"])]
+    facts = RunFacts(
+        name=name,
+        source=run.source or "given facts",
+        ranks=ranks,
+        hosts=hosts,
+        rank_hosts=rank_hosts,
+        device=run.value("device"),
+        parameters=run.value("parameters"),
+        gradient_bytes=run.value("gradient_bytes"),
+        gradient_interfaces=run.value("gradient_interfaces") or [],
+        flops_per_step=run.value("flops_per_step"),
+        settings=run.settings,
+        data_card=_card(run),
+        checkpoint_files=run.value("checkpoint_files") or [],
+        ordered_link_bits_per_second=run.value("link_bits_per_second"),
+        computing_seconds=(estimate.low, estimate.high) if estimate else None,
+        computing_inputs=estimate.inputs if estimate else "",
+        step_interval=int(np.median(interval)) if len(interval) else None,
+        seconds_include_evaluations=bool(run.value("seconds_include_evaluations")),
+        steps_per_row=per_row,
+    )
+    _traffic(run, facts, intervals)
+    facts.nic_bytes_per_second = run.value("nic_bytes_per_second")
+    facts.origins = {name: origin for name, (_, origin) in run.facts.items() if name in ORIGINS}
+    return facts
+
+
+# Facts whose origin a reader should know.
+ORIGINS = (
+    "ranks", "machines", "device", "parameters", "gradient_bytes", "precision", "pairs_per_rank",
+    "link_bits_per_second", "nic_bytes_per_second", "gpu_meters", "given_steps", "given_step_seconds",
+    "wall_seconds", "computing_inputs",
+)  # fmt: skip
+
+
+def _placed(ranks: int | None, machines: int | None) -> list[int]:
+    """Ranks in order, each machine full before the next, as launchers place them."""
+    if not ranks or not machines:
+        return []
+    return [rank * machines // ranks for rank in range(ranks)]
+
+
+def _gradients(run: Gathered) -> None:
+    if run.value("gradient_bytes") is None and run.value("parameters"):
+        each = run.value("gradient_bytes_per_parameter") or GRADIENT_BYTES
+        run.fact("gradient_bytes", each * run.value("parameters"), ESTIMATED)
+
+
+def _step_settings(run: Gathered) -> None:
+    """What a step is, in the words of our own settings."""
+    pairs, ranks = run.value("pairs_per_rank"), run.value("ranks")
+    if pairs and ranks:
+        run.settings |= {"data.unit": "pairs", "data.microbatch": int(pairs), "data.step": int(pairs * ranks)}
+
+
+def _card(run: Gathered) -> dict[str, Any]:
+    lines = run.value("training_lines")
+    return {"parts": {"train": {"pairs": lines}}} if lines else {}
+
+
+def _traffic(run: Gathered, facts: RunFacts, intervals: Table) -> None:
+    """A rate for where counters and steps do not lie over each other, or nobody kept any."""
+    timed = intervals["seconds"][np.isfinite(intervals["seconds"])]
+    step = float(timed.mean()) if len(timed) else run.value("given_step_seconds")
+    moved = (
+        bytes_per_host(facts.rank_hosts, facts.gradient_bytes)
+        if facts.rank_hosts and facts.gradient_bytes
+        else None
+    )
+    if run.nics and run.origin("nic_bytes_per_second") != GIVEN:
+        run.fact("nic_bytes_per_second", _plateau(run))
+    written = run.value("nic_readings")
+    if written and moved and step and run.value("nic_bytes_per_second") is None:
+        found = best(written, moved / step)[1]
+        if found:
+            origin = run.origin("nic_readings") if found.as_written else ASSUMED
+            run.fact("nic_bytes_per_second", found.bytes_per_second, origin)
+
+
+def _plateau(run: Gathered) -> float | None:
+    """What the busiest interface sent while busy: the median of rows above half of its busiest tenth."""
+    by_interface: dict[tuple[str, str], list[float]] = {}
+    for row in run.nics:
+        if row["interface"] != "lo" and row["sent_bytes"] == row["sent_bytes"]:
+            by_interface.setdefault((row["host"], row["interface"]), []).append(row["sent_bytes"])
+    if not by_interface:
+        return None
+    rates = np.array(max(by_interface.values(), key=sum))
+    busy = rates[rates > BUSY_SHARE * np.percentile(rates, 90)]
+    return float(np.median(busy)) if len(busy) else None

@@ -1,0 +1,60 @@
+"""A diagnosis for people and programs: the report that our own runs have, or a line per row of a CSV."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from dragoman import atomic
+from dragoman.explain import words
+from dragoman.explain.finding import SCHEMA, Finding
+from dragoman.foreign import rows as csv_rows
+from dragoman.foreign.answers import Diagnosis
+from dragoman.foreign.facts import Given
+from dragoman.report import page, summary, text
+
+
+def diagnosis(made: Diagnosis, as_json: bool, html: Path | None) -> None:
+    for note in made.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if html:
+        rendered = page.render(made.records, made.findings, {"files": made.found})
+        atomic.write(html, rendered.encode("utf-8", errors="replace"))
+    if as_json:
+        document = summary.findings_document(made.records, made.findings)
+        document["run"] |= {"files": made.found, "notes": made.notes}
+        print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    text.show(made.records, made.findings)
+    for path, kind in made.found.items():
+        print(f"Read: {path} ({kind})")
+    if html:
+        print(f"Page: {html}")
+
+
+def rows(path: Path, given: Given, as_json: bool) -> None:
+    """One verdict line per row; as JSON all answers of every row."""
+    made = csv_rows.read(path, given)
+    if as_json:
+        runs = [summary.findings_document(row.records, row.findings) for _, row in made]
+        print(json.dumps({"schema": SCHEMA, "runs": runs}, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for row, diagnosed in made:
+        network = next(finding for finding in diagnosed.findings if finding.id == "network")
+        print(f"{row.name:<8} {network.verdict:<15} {_key_figures(network)}")
+
+
+def _key_figures(network: Finding) -> str:
+    numbers = network.numbers
+    parts = []
+    if "step_seconds" in numbers:
+        parts.append(f"{words.seconds(numbers['step_seconds'])} per step")
+    if "expected_bytes_per_step_per_host" in numbers:
+        parts.append(f"{numbers['expected_bytes_per_step_per_host'] / 1e6:.1f} MB out of each host")
+    if "implied_bits_per_second" in numbers:
+        parts.append(words.rate(numbers["implied_bits_per_second"]))
+    if "computing_seconds_low" in numbers:
+        low, high = numbers["computing_seconds_low"], numbers["computing_seconds_high"]
+        parts.append(f"computing {words.seconds(low)} to {words.seconds(high)}")
+    return ", ".join(parts) or network.answer

@@ -1,0 +1,83 @@
+"""A sorted-string table, as LevelDB and the `.index` of a TensorFlow checkpoint are; and bare protobuf.
+
+A table is blocks, then a footer of 48 bytes that ends in a magic number and points to the block of blocks. In
+a block, a key gives only what differs from the key before. TensorFlow writes its index uncompressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+MAGIC = bytes.fromhex("57fb808b247547db")
+FOOTER_BYTES = 48
+_UNCOMPRESSED = 0
+
+
+class Broken(ValueError):
+    """The bytes are not what they should be: another kind of file, or a part of one."""
+
+
+def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values in order. Broken where the table is not whole."""
+    if len(data) < FOOTER_BYTES or data[-8:] != MAGIC:
+        raise Broken("no table ends here")
+    footer = data[-FOOTER_BYTES:]
+    _, at = varint(footer, 0)
+    _, at = varint(footer, at)
+    start, at = varint(footer, at)
+    size, _ = varint(footer, at)
+    for _, handle in _block(data, start, size):
+        start, at = varint(handle, 0)
+        size, _ = varint(handle, at)
+        yield from _block(data, start, size)
+
+
+def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+    if start + size + 5 > len(data) or size < 4:
+        raise Broken("a block lies outside the file")
+    if data[start + size] != _UNCOMPRESSED:
+        raise Broken("a block is compressed")
+    block = data[start : start + size]
+    restarts = int.from_bytes(block[-4:], "little")
+    end = size - 4 * (restarts + 1)
+    at, key = 0, b""
+    while at < end:
+        shared, at = varint(block, at)
+        new, at = varint(block, at)
+        length, at = varint(block, at)
+        if shared > len(key) or at + new + length > end:
+            raise Broken("an entry lies outside its block")
+        key = key[:shared] + block[at : at + new]
+        yield key, block[at + new : at + new + length]
+        at += new + length
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number and where it ends."""
+    value = shift = 0
+    while at < len(data) and shift < 64:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+    raise Broken("a number does not end")
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a protobuf message: number and value; fixed-width ones as bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = varint(data, at)
+            yield tag >> 3, value
+            continue
+        length = {1: 8, 5: 4}.get(kind)
+        if kind == 2:
+            length, at = varint(data, at)
+        if length is None or at + length > len(data):
+            raise Broken("not a message")
+        yield tag >> 3, data[at : at + length]
+        at += length

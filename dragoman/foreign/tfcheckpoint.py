@@ -1,0 +1,120 @@
+"""TensorFlow checkpoints: what the `.index` says is in the data, and the files beside it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.foreign.gathered import Gathered
+from dragoman.foreign.sstable import MAGIC, Broken, entries, fields
+
+LOOKS_FOR = "the .index of a TensorFlow checkpoint"
+MOST_BYTES = 1 << 26
+PURPOSES = {
+    ".index": "names, shapes and places of the tensors in the data file",
+    ".meta": "the graph, for TensorFlow alone",
+    ".data": "the numbers: weights, optimizer states",
+}
+_SLOT = re.compile(r"^(.*)/(\w+?)_1$")
+_MASTER = "FP32-master-copy"
+_DTYPES = {1: "fp32", 2: "fp64", 14: "bf16", 19: "fp16"}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    name: str
+    dtype: int
+    elements: int
+    bytes: int
+
+
+def is_one(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(0, 2)
+        if not 8 <= file.tell() <= MOST_BYTES:
+            return False
+        file.seek(-8, 2)
+        return file.read() == MAGIC
+
+
+def read(path: Path, gathered: Gathered) -> None:
+    """Broken where the index is not one of a checkpoint."""
+    found = tensors(path.read_bytes())
+    parameters = count_parameters(found)
+    if parameters:
+        gathered.fact("parameters", parameters)
+    stem = path.name.removesuffix(".index")
+    data = sum(tensor.bytes for tensor in found)
+    files = [file for file in sorted(path.parent.iterdir()) if file.name.startswith(f"{stem}.")]
+    rows = [
+        {"name": file.name, "bytes": file.stat().st_size, "purpose": _purpose(file.name)} for file in files
+    ]
+    if not any(".data" in file.name for file in files):
+        name = f"{stem}.data-00000-of-00001"
+        rows.append({"name": name, "bytes": data, "purpose": f"{PURPOSES['.data']} (size by its index)"})
+    gathered.fact("checkpoint_files", rows)
+    gathered.fact("checkpoint_data_bytes", data)
+    if parameters:
+        gathered.remark("checkpoint_size", _precision(found, data, parameters))
+    gathered.source = gathered.source or "TensorFlow"
+
+
+def tensors(data: bytes) -> list[Tensor]:
+    found = []
+    for key, value in entries(data):
+        if not key:  # the header: shards and version
+            continue
+        parts = dict(fields(value))
+        shape = parts.get(2, b"")
+        sizes = (
+            [
+                dict(fields(dim)).get(1, 0)
+                for number, dim in fields(shape)
+                if number == 2 and isinstance(dim, bytes)
+            ]
+            if isinstance(shape, bytes)
+            else []
+        )
+        elements = math.prod(size for size in sizes if isinstance(size, int))
+        dtype, size = parts.get(1, 0), parts.get(5, 0)
+        if not isinstance(dtype, int) or not isinstance(size, int):
+            raise Broken("not the index of a checkpoint")
+        found.append(Tensor(key.decode("utf-8", "replace"), dtype, elements, size))
+    return found
+
+
+def count_parameters(found: list[Tensor]) -> int:
+    """Trained numbers: those that the optimizer keeps a state of (`name/Adam_1`); else all but states."""
+    slots: dict[str, int] = {}
+    names = {tensor.name for tensor in found}
+    for tensor in found:
+        slot = _SLOT.match(tensor.name)
+        if slot and f"{slot[1]}/{slot[2]}" in names and tensor.elements > 1:
+            slots[slot[2]] = slots.get(slot[2], 0) + tensor.elements
+    if slots:
+        return max(slots.values())
+    return sum(
+        tensor.elements
+        for tensor in found
+        if tensor.dtype in _DTYPES and _MASTER not in tensor.name and tensor.elements > 1
+    )
+
+
+def _precision(found: list[Tensor], data: int, parameters: int) -> str:
+    by_type: dict[str, int] = {}
+    for tensor in found:
+        name = _DTYPES.get(tensor.dtype, "other")
+        by_type[name] = by_type.get(name, 0) + tensor.bytes
+    half = sum(by_type.get(name, 0) for name in ("fp16", "bf16"))
+    text = f"{data / parameters:.1f} bytes per parameter in the data file: "
+    if half > parameters:
+        parts = "4 for the fp32 weights, 8 for two moments, 2 for a half-precision copy"
+        return f"{text}trained in mixed precision ({parts})"
+    states = by_type.get("fp32", 0) / parameters / 4
+    return f"{text}all in fp32 ({states:.0f} numbers per parameter: the weight and the optimizer's states)"
+
+
+def _purpose(name: str) -> str:
+    return next((text for ending, text in PURPOSES.items() if ending in name), "")

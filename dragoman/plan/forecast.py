@@ -1,0 +1,205 @@
+"""What a run will take on a cluster: its step by part, then the whole of it in hours, money and bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from dragoman.config import Sync
+from dragoman.plan.cluster import Cluster
+from dragoman.plan.estimate import CASES, Case, Estimate
+from dragoman.plan.flops import BACKWARD_SHARE
+from dragoman.plan.pace import Pace
+from dragoman.plan.step import (
+    BUCKET_BYTES,
+    WIRE_BYTES,
+    StepCost,
+    bucket_bytes_for,
+    buckets,
+    bytes_per_host,
+    ring_bytes,
+    ring_latency_seconds,
+)
+from dragoman.plan.work import Work
+
+_NO_LINK = 1e15  # bits per second, where nothing crosses between hosts
+
+
+@dataclass(frozen=True)
+class Way:
+    """How ranks meet, and how much they compute in between."""
+
+    wire: Literal["fp32", "bf16"] = "fp32"
+    is_hierarchical: bool = False
+    exchange_every: int = 1  # steps; more is DiLoCo
+    bucket_bytes: int | None = None  # None: as a run picks it, by the link
+    tokens: int = 1  # times the config's tokens in a step, for a share of its steps
+
+    def __str__(self) -> str:
+        text = f"{'hierarchical ' * self.is_hierarchical}{self.wire}"
+        text += f", {self.tokens} x the tokens per step" if self.tokens > 1 else ""
+        return text + (f", DiLoCo every {self.exchange_every} steps" if self.exchange_every > 1 else "")
+
+
+def ways(sync: Sync, cluster: Cluster) -> list[Way]:
+    """Those that the settings leave open: one, unless they say auto."""
+    bucket_bytes = int(sync.bucket_mb * 2**20) if sync.bucket_mb else None
+    can_be = cluster.ranks > cluster.hosts > 1
+    shapes = [bool(sync.hierarchical) and can_be]
+    wires = [sync.wire or "fp32"]
+    if sync.mode == "auto" and cluster.hosts > 1:
+        shapes = [False, can_be] if sync.hierarchical is None and can_be else shapes
+        wires = [sync.wire] if sync.wire else ["fp32", "bf16"]
+    every = sync.inner_steps if sync.mode == "diloco" else 1
+    return [Way(wire, shape, every, bucket_bytes) for shape in shapes for wire in wires]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    work: Work
+    pace: Pace
+    cluster: Cluster
+    way: Way
+    epochs: float | None = None
+    price_per_hour: float | None = None  # of one host
+
+    @cached_property
+    def costs(self) -> Mapping[Case, StepCost]:
+        """Of a step, with everything as expected, at its best and at its worst."""
+        return {case: _cost(self, case) for case in CASES}
+
+    @property
+    def step_seconds(self) -> Estimate:
+        return self._of_step(lambda cost: cost.seconds)
+
+    @property
+    def step_parts(self) -> dict[str, Estimate]:
+        """Seconds of a step by what they go for."""
+        return {
+            "computing": self._of_step(lambda cost: cost.compute_seconds, self.pace.seconds_per_flop),
+            "exchange": self._of_step(lambda cost: cost.exposed_seconds, self._link_source),
+            "optimizer": self._of_step(
+                lambda cost: cost.serial_seconds, self.pace.serial_seconds_per_parameter
+            ),
+            "data": self._of_step(lambda cost: cost.data_seconds, self.pace.data_share),
+        }
+
+    @property
+    def steps(self) -> Estimate:
+        return self.work.steps(self.epochs).times(1 / self.way.tokens)
+
+    @property
+    def run_parts(self) -> dict[str, Estimate]:
+        """Seconds of the whole run by what they go for."""
+        steps, settings = self.steps, self.work.settings
+        evaluations = math.ceil(steps.value / settings.evaluate.every)
+        checkpoints = math.ceil(steps.value / settings.checkpoint.every)
+        training = Estimate.of(lambda case: steps.at(case) * self.costs[case].seconds)
+        return {
+            "training": training,
+            "evaluation": self.evaluation_seconds.times(evaluations),
+            "checkpoint": self.checkpoint_seconds.times(checkpoints),
+            "startup": self.pace.startup_seconds,
+        }
+
+    @property
+    def evaluation_seconds(self) -> Estimate:
+        """Of one: every rank translates its share of the held-out pairs."""
+        pace, work = self.pace, self.work.decoding_flops() / self.cluster.ranks
+        return Estimate.of(
+            lambda case: work * pace.seconds_per_flop.at(case) * pace.decoding.at(case), pace.decoding.source
+        )
+
+    @property
+    def checkpoint_seconds(self) -> Estimate:
+        """Of one: for which training stands still."""
+        return self.pace.saving_seconds_per_parameter.times(self.work.parameters)
+
+    @property
+    def seconds(self) -> Estimate:
+        parts = self.run_parts.values()
+        return Estimate.of(lambda case: sum(part.at(case) for part in parts))
+
+    @property
+    def money(self) -> Estimate | None:
+        if self.price_per_hour is None:
+            return None
+        return self.seconds.times(self.price_per_hour * self.cluster.hosts / 3600)
+
+    @property
+    def binds(self) -> str:
+        """The part of the run that is the longest."""
+        run, step = self.run_parts, self.step_parts
+        whole = self.step_seconds.value
+        shares = {name: run["training"].value * part.value / whole for name, part in step.items()}
+        shares |= {name: part.value for name, part in run.items() if name != "training"}
+        return max(shares, key=lambda name: shares[name])
+
+    @property
+    def idle_ranks(self) -> int:
+        """That have no microbatch of a step to compute."""
+        return max(0, self.cluster.ranks - self.work.microbatches * self.way.tokens)
+
+    def _of_step(self, part: Callable[[StepCost], float], source: Estimate | str = "") -> Estimate:
+        said = source.source if isinstance(source, Estimate) else source
+        return Estimate.of(lambda case: part(self.costs[case]), said)
+
+    @property
+    def _link_source(self) -> str:
+        if self.cluster.ranks == 1:
+            return "one rank exchanges nothing"
+        said = [self.pace.drag_seconds_per_byte.source]
+        if self.cluster.hosts > 1 and self.cluster.link:
+            said.append(f"link: {self.cluster.link.bits_per_second.source}")
+        return "; ".join(said)
+
+
+def fastest(forecasts: list[Forecast]) -> Forecast:
+    return min(forecasts, key=lambda forecast: forecast.step_seconds.value)
+
+
+def _cost(plan: Forecast, case: Case) -> StepCost:
+    """With every cause at its expected, least or most seconds."""
+    work, pace, cluster, way = plan.work, plan.pace, plan.cluster, plan.way
+    microbatches = work.microbatches * way.tokens
+    mine = math.ceil(microbatches / cluster.ranks)  # of the rank that has the most
+    compute = work.flops_per_step(case) * way.tokens * mine / microbatches * pace.seconds_per_flop.at(case)
+    gradient_bytes = WIRE_BYTES[way.wire] * work.parameters
+    shape = "hierarchical" if way.is_hierarchical else "allreduce"
+    members = cluster.hosts if way.is_hierarchical else cluster.ranks
+    bits_per_second, round_trip = _link(cluster, case)
+    filled = buckets(work.gradient_tensors, way.bucket_bytes or _bucket_bytes(cluster, case))
+    drag = pace.drag_seconds_per_byte.at(case)
+    cost = StepCost(
+        compute_seconds=compute,
+        data_seconds=compute * pace.data_share.at(case),
+        serial_seconds=work.parameters * pace.serial_seconds_per_parameter.at(case),
+        wire_bytes=bytes_per_host(cluster.rank_hosts, gradient_bytes, shape) or 0.0,
+        link_bits_per_second=bits_per_second,
+        latency_seconds=len(filled) * ring_latency_seconds(members, round_trip),
+        drag_seconds=drag * ring_bytes(members, gradient_bytes),
+        # The first bucket sets off when it is full, the last when backward is over (plan/step.py).
+        window_seconds=BACKWARD_SHARE * compute / mine * (1 - filled[0] / sum(filled)),
+        tail=filled[-1] / sum(filled),
+    )
+    if way.exchange_every > 1:
+        cost = cost.every(way.exchange_every)
+    # Ranks of a host also meet among themselves, in every step and in single precision.
+    inside = drag * ring_bytes(cluster.workers, 4 * work.parameters) if way.is_hierarchical else 0.0
+    return replace(cost, drag_seconds=cost.drag_seconds + inside)
+
+
+def _link(cluster: Cluster, case: Case) -> tuple[float, float]:
+    """Bits per second, and the round trip's seconds: the best case has the fastest link."""
+    if cluster.hosts == 1 or cluster.link is None:
+        return _NO_LINK, 0.0
+    link = cluster.link
+    return 1 / link.bits_per_second.inverse().at(case), link.round_trip_seconds.at(case)
+
+
+def _bucket_bytes(cluster: Cluster, case: Case) -> int:
+    """As a run chooses them, which measures its link first."""
+    return bucket_bytes_for(cluster.ranks, *_link(cluster, case)) if cluster.hosts > 1 else BUCKET_BYTES

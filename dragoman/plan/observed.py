@@ -1,0 +1,154 @@
+"""The pace of a run of ours, from its records: to plan the next one by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+
+from dragoman import config
+from dragoman.config import Training
+from dragoman.data.card import Card
+from dragoman.errors import DataError
+from dragoman.explain.counterfactual import cost, link_rate, without_exchange
+from dragoman.explain.parts import StepParts, settled, step_parts
+from dragoman.measure import database
+from dragoman.measure.records import Records
+from dragoman.plan import pace as paces
+from dragoman.plan.cluster import Link, named
+from dragoman.plan.estimate import Estimate
+from dragoman.plan.pace import Pace
+from dragoman.plan.step import WIRE_BYTES, ring_bytes
+from dragoman.plan.work import Corpus, Work
+from dragoman.rundir import RunFolder
+
+_LEAST_DOUBT = 0.10  # two runs on the same machines differ by so much
+_EVENT_DOUBT = 0.25
+_LINK_DOUBT = 0.05
+_DRAG_DOUBT = 0.5
+_SOME_SECONDS = 1e-6  # however odd the clocks: a step computes
+
+
+@dataclass(frozen=True)
+class Observed:
+    pace: Pace
+    settings: Training
+    corpus: Corpus
+
+
+def observe(path: Path) -> Observed:
+    records = database.read(RunFolder(path).records)
+    parts = step_parts(records)
+    if parts is None or parts.computing is None:
+        raise DataError("no timed steps to plan by", path=path, hint="a run that has made some steps")
+    try:
+        settings = Training.model_validate(config.nested(records.facts.settings))
+        corpus = Corpus.of(Card.model_validate(records.facts.data_card))
+    except ValidationError:
+        raise DataError(
+            "its settings or its data card are of another version", path=path, hint="a run of this version"
+        ) from None
+    return Observed(_pace(records, parts, Work(settings, corpus), path.name), settings, corpus)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A step's seconds as the cost model parts them."""
+
+    computing: float
+    exchange: float  # what the step would be shorter by without it
+    optimizer: float
+    data: float
+
+
+def split(records: Records, parts: StepParts) -> Split:
+    without = without_exchange(records, parts) if (records.facts.ranks or 1) > 1 else None
+    data, optimizer = parts.data or 0.0, parts.optimizer or 0.0
+    if without:
+        computing = max(_SOME_SECONDS, without.seconds - data - optimizer)
+        return Split(computing, max(0.0, parts.seconds - without.seconds), optimizer, data)
+    computing = max(_SOME_SECONDS, (parts.computing or 0.0) - optimizer)
+    # Of one rank nothing is exchanged: what no phase holds comes once per step.
+    return Split(computing, 0.0, parts.seconds - computing - data, data)
+
+
+def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:
+    facts, ranks = records.facts, records.facts.ranks or 1
+    spent_on = split(records, parts)
+    computing = spent_on.computing
+    mine = math.ceil(work.microbatches / ranks) / work.microbatches
+    where = f"measured in {name}, {parts.steps:,} steps"
+    doubt = max(_LEAST_DOUBT, _spread(records))
+
+    def measured(value: float, share: float = doubt) -> Estimate:
+        return Estimate.within(value, share, where)
+
+    per_flop = measured(computing / (work.flops_per_step() * mine))
+    startup = _mean_of(records, "startup")
+    saving = _mean_of(records, "checkpoint")
+    return Pace(
+        device=facts.device or "unknown",
+        seconds_per_flop=per_flop,
+        data_share=measured(spent_on.data / computing),
+        serial_seconds_per_parameter=measured(spent_on.optimizer / work.parameters),
+        drag_seconds_per_byte=_drag(records, parts, work, where),
+        decoding=_decoding(records, work, per_flop, where),
+        saving_seconds_per_parameter=(
+            measured(saving / work.parameters, _EVENT_DOUBT) if saving else paces.SAVING_SECONDS
+        ),
+        startup_seconds=measured(startup, _EVENT_DOUBT) if startup else paces.STARTUP_SECONDS,
+        link=_link(records, where),
+    )
+
+
+def _spread(records: Records) -> float:
+    """Half of what lies between the quarters of the steps, as a share of the middle one."""
+    quarter, middle, last = np.percentile(records.steps["seconds"][settled(records)], (25, 50, 75))
+    return float((last - quarter) / 2 / middle)
+
+
+def _drag(records: Records, parts: StepParts, work: Work, where: str) -> Estimate:
+    """What an exchange costs beside the time on the link, per byte that a rank sends."""
+    facts, ranks = records.facts, records.facts.ranks or 1
+    without = without_exchange(records, parts)
+    usual = paces.CPU_DRAG_SECONDS if facts.device == "cpu" else paces.DRAG_SECONDS
+    if ranks == 1 or without is None:
+        return usual
+    model = cost(records, parts, without)
+    seconds = model.drag_seconds if model else split(records, parts).exchange
+    sent = ring_bytes(ranks, WIRE_BYTES[facts.wire] * work.parameters) / facts.exchange_every
+    return Estimate.within(seconds / sent, _DRAG_DOUBT, f"{where}, by steps with and without exchange")
+
+
+def _decoding(records: Records, work: Work, per_flop: Estimate, where: str) -> Estimate:
+    """How many times slower an evaluation goes than training does, for the same work."""
+    seconds = _mean_of(records, "evaluation")
+    by_pace = work.decoding_flops() / (records.facts.ranks or 1) * per_flop.value
+    if not seconds or not by_pace:
+        return paces.DECODING
+    return Estimate.within(seconds / by_pace, _EVENT_DOUBT, f"{where}: {_count(records, 'evaluation')}")
+
+
+def _link(records: Records, where: str) -> Link | None:
+    rate = link_rate(records)
+    if rate is None:
+        return None
+    trips = [probe.numbers.get("round_trip_seconds", 0.0) for probe in records.probes_of("link")]
+    return Link(
+        Estimate.within(rate, _LINK_DOUBT, f"bursts {where}"),
+        Estimate.within(min(trips), _EVENT_DOUBT, where),
+        f"{named(rate)} as measured",
+    )
+
+
+def _mean_of(records: Records, kind: str) -> float | None:
+    seconds = [event.seconds for event in records.events if event.kind == kind]
+    return float(np.mean(seconds)) if seconds else None
+
+
+def _count(records: Records, kind: str) -> str:
+    count = sum(event.kind == kind for event in records.events)
+    return f"{count} {kind}{'s' * (count != 1)}"

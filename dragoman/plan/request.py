@@ -1,0 +1,114 @@
+"""What `dragoman plan` was asked, and the plan that answers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dragoman.config import Training
+from dragoman.data.card import Card
+from dragoman.errors import DataError, UsageError
+from dragoman.plan import calibrate, forecast, observed
+from dragoman.plan.cluster import Cluster, Link
+from dragoman.plan.forecast import Forecast
+from dragoman.plan.observed import Observed
+from dragoman.plan.pace import Pace, of_gpu
+from dragoman.plan.work import Corpus, Work
+
+_OTHER_MODEL = 0.3  # what a pace may be off by on another model or microbatch than it was measured on
+
+
+@dataclass(frozen=True)
+class Request:
+    settings: Training
+    hosts: int = 1
+    workers: int = 1  # on each
+    link: str | None = None  # as ordered
+    gpu: str | None = None
+    run: Path | None = None  # of ours, to plan by
+    wants_calibration: bool = False
+    data: Path | None = None
+    pairs: int | None = None
+    epochs: float | None = None
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    forecast: Forecast
+    assumptions: list[str]
+
+
+def plan(request: Request) -> Plan:
+    past = observed.observe(request.run) if request.run else None
+    corpus = _corpus(request, past)
+    work = Work(request.settings, corpus)
+    work.steps(request.epochs)  # what --epochs lacks is better said before half a minute of measuring
+    pace, assumptions = _pace(request, past, work), list(corpus.assumptions)
+    cluster = Cluster(request.hosts, request.workers, _link(request, pace))
+    made = forecast.fastest(
+        [
+            Forecast(work, pace, cluster, way, request.epochs, request.price_per_hour)
+            for way in forecast.ways(request.settings.sync, cluster)
+        ]
+    )
+    if made.idle_ranks:
+        idle, size = made.idle_ranks, work.microbatches
+        assumptions.append(
+            f"a step of {size} microbatches leaves {idle} of {cluster.ranks} ranks idle (data.microbatch)"
+        )
+    return Plan(made, assumptions)
+
+
+def _corpus(request: Request, past: Observed | None) -> Corpus:
+    if request.data:
+        try:
+            card = Card.load(request.data / "card.json")
+        except FileNotFoundError:
+            hint = "make one with: dragoman prepare ... -o DATA"
+            raise DataError("no data set here", path=request.data, hint=hint) from None
+        return Corpus.of(card)
+    if past:
+        said = ["the corpus of the run that it is planned by (--data DATA for another)"]
+        return replace(past.corpus, pairs=request.pairs or past.corpus.pairs, assumptions=said)
+    return Corpus.usual(request.pairs)
+
+
+def _pace(request: Request, past: Observed | None, work: Work) -> Pace:
+    sources = [bool(request.gpu), bool(past), request.wants_calibration]
+    if sum(sources) != 1:
+        found = "what computes is not known" if not any(sources) else "computing is given more than once"
+        hint = "one of --gpu V100 (a table), --calibrate (measures here) and --from RUN (by a run's records)"
+        raise UsageError(found, hint=hint)
+    if request.gpu:
+        return of_gpu(request.gpu, request.settings.train.precision)
+    if past is None:
+        return calibrate.calibrate(work, request.workers, request.data)
+    if _microbatch(past.settings, past.corpus) == _microbatch(request.settings, work.corpus):
+        return past.pace
+    per_flop = past.pace.seconds_per_flop.wider(_OTHER_MODEL, "on another model or microbatch")
+    return replace(past.pace, seconds_per_flop=per_flop)
+
+
+def _microbatch(settings: Training, corpus: Corpus) -> tuple[object, ...]:
+    """All that decides what one costs."""
+    return (
+        settings.model,
+        settings.data.unit,
+        settings.data.microbatch,
+        settings.data.split,
+        corpus.vocabulary,
+    )
+
+
+def _link(request: Request, pace: Pace) -> Link | None:
+    if request.hosts == 1:
+        return Link.parse(request.link) if request.link else None
+    if request.link:
+        return Link.parse(request.link)
+    if pace.link is None:
+        raise UsageError(
+            f"{request.hosts} hosts, and nothing said of what joins them",
+            hint="--link 1gbit, as it is ordered; or --from a run on several hosts, which measured it",
+        )
+    return pace.link

@@ -1,0 +1,98 @@
+"""What was planned for a run against what it took, part by part, where a plan was made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DataError
+from dragoman.explain.finding import Finding
+from dragoman.explain.parts import step_parts
+from dragoman.measure.records import Records
+from dragoman.plan import document
+from dragoman.plan.document import Number, Saved
+from dragoman.plan.observed import split
+from dragoman.report import summary, units
+from dragoman.rundir import RunFolder
+
+HEADER = ("part", "planned", "actual", "actual over planned")
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str  # with its unit, as findings name their numbers
+    planned: Number
+    actual: float
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        planned = self.planned
+        ends = f"{units.shown(self.name, planned.low)} to {units.shown(self.name, planned.high)}"
+        ratio = f"{self.actual / planned.value:.2f}" if planned.value else units.NOT_KNOWN
+        is_inside = planned.low <= self.actual <= planned.high
+        return (
+            units.label(self.name),
+            f"{units.shown(self.name, planned.value)} ({ends})",
+            units.shown(self.name, self.actual),
+            f"{ratio}{'' if is_inside else ', outside the interval'}",
+        )
+
+    def document(self) -> dict[str, Any]:
+        planned = {"planned": self.planned.value, "low": self.planned.low, "high": self.planned.high}
+        return {"part": self.name, **planned, "actual": self.actual}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    note: str
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        return [part.cells for part in self.parts]
+
+    def document(self) -> dict[str, Any]:
+        return {"note": self.note, "parts": [part.document() for part in self.parts]}
+
+
+def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Comparison | None:
+    """None where no plan was made for the run, or it has made no step yet."""
+    try:
+        plan = document.load(RunFolder(folder).plan)
+    except DataError as error:
+        return Comparison(f"plan.json: {error.what}.")
+    parts = step_parts(records)
+    if plan is None or parts is None:
+        return None
+    duration = next((finding.numbers for finding in findings if finding.id == "duration"), {})
+    steps = duration.get("steps") or len(records.steps["step"])
+    actual = {"step_seconds": parts.seconds}
+    planned = {"step_seconds": plan.step_seconds}
+    if parts.computing is not None:
+        actual |= {f"{name}_seconds": seconds for name, seconds in vars(split(records, parts)).items()}
+        planned |= {f"{name}_seconds": number for name, number in plan.step_parts_seconds.items()}
+    for name, number in plan.run_parts_seconds.items():
+        key = f"{name}_seconds"
+        if key in duration:
+            share = 1.0 if name == "startup" else steps / plan.steps.value
+            actual[key], planned[key] = duration[key], _scaled(number, share)
+    return Comparison(
+        _note(plan, records, steps), [Part(name, planned[name], actual[name]) for name in planned]
+    )
+
+
+def _scaled(number: Number, factor: float) -> Number:
+    return Number(
+        value=number.value * factor, low=number.low * factor, high=number.high * factor, source=number.source
+    )
+
+
+def _note(plan: Saved, records: Records, steps: int) -> str:
+    note = f"Planned for {plan.cluster}."
+    if records.facts.ranks and records.facts.ranks != plan.ranks:
+        note += f" It ran with {summary.machines(records)}: the two are not the same run."
+    if steps != round(plan.steps.value):
+        note += f" Of {plan.steps.value:,.0f} steps planned, {steps:,} were made: the plan is for as many."
+    return note

@@ -1,0 +1,133 @@
+"""The endpoints."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from dragoman.decode.engine import Options
+from dragoman.serve import libre, messages, openapi, page_files, receiving
+from dragoman.serve.batching import Batcher, Found
+from dragoman.serve.front import Front, is_right, unauthorised
+from dragoman.serve.limits import Limits
+from dragoman.serve.messages import Answer, Health, LibreAnswer, Search
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.models import Models, Served
+from dragoman.serve.refusal import Refusal, too_large
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the endpoints share."""
+
+    models: Models
+    limits: Limits
+    token: str | None
+    metrics: Metrics
+    batcher: Batcher
+
+    async def v1_translate(self, request: Request) -> Response:
+        body = await receiving.body(request, self.limits)
+        _check_json(request)
+        asked = messages.parse(messages.Request, body)
+        model = self.models.choose(asked.model, asked.source, asked.target)
+        options = messages.search_options(asked.options, asked.alternatives)
+        found = await self._translate(request, model, asked.texts, options)
+        source, target = model.languages or (asked.source, asked.target)
+        translations = [messages.translated(translations) for translations in found]
+        return _json(Answer(model=model.name, source=source, target=target, translations=translations))
+
+    async def libre_translate(self, request: Request) -> Response:
+        body = await receiving.body(request, self.limits)
+        asked = libre.request(body, request.headers.get("content-type", ""))
+        if not request.state.is_known and not is_right(self.token or "", asked.api_key or ""):
+            raise unauthorised()
+        source = None if asked.source == "auto" else asked.source
+        model = self.models.choose(None, source, asked.target)
+        options = messages.search_options(Search(), asked.alternatives)
+        found = await self._translate(request, model, asked.texts, options)
+        best = [translations[0].text for translations in found]
+        others = [[other.text for other in translations[1:]] for translations in found]
+        is_one = isinstance(asked.q, str)
+        answer = LibreAnswer(
+            translatedText=best[0] if is_one else best,
+            alternatives=(others[0] if is_one else others) if asked.alternatives else [],
+        )
+        return _json(answer)
+
+    async def _translate(
+        self, request: Request, model: Served, texts: Sequence[str], options: Options
+    ) -> list[Found]:
+        if len(texts) > self.limits.texts:
+            raise too_large(f"{len(texts)} texts, at most {self.limits.texts} are taken")
+        characters = sum(map(len, texts))
+        if characters > self.limits.characters:
+            raise too_large(f"{characters:,} characters, at most {self.limits.characters:,} are taken")
+        work = self.batcher.translate(model, texts, options)
+        return await receiving.while_connected(request, work)
+
+    async def libre_languages(self, request: Request) -> Response:
+        rows = libre.languages(self.models.pairs)
+        return JSONResponse([row.model_dump() for row in rows])
+
+    async def health(self, request: Request) -> Response:
+        return _json(Health(status="ok", models=list(self.models.served)))
+
+    async def prometheus(self, request: Request) -> Response:
+        return PlainTextResponse(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def document(self, request: Request) -> Response:
+        return JSONResponse(openapi.document(self.models, self.limits, bool(self.token)))
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/v1/translate", self.v1_translate, methods=["POST"]),
+            Route("/translate", self.libre_translate, methods=["POST"]),
+            Route("/languages", self.libre_languages),
+            Route("/healthz", self.health),
+            Route("/metrics", self.prometheus),
+            Route("/openapi.json", self.document),
+            *page_files.routes(self.models, self.limits),
+        ]
+
+
+def build(models: Models, limits: Limits, token: str | None, threads: int) -> Starlette:
+    """The application, for any ASGI server; so many calls of an engine are made at once."""
+    metrics = Metrics()
+    service = Service(models, limits, token, metrics, Batcher(limits, metrics, threads))
+    routes = service.routes()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        """The server ends it when every request it accepted is answered."""
+        async with service.batcher.running():
+            yield
+
+    paths = {route.path for route in routes}
+    front = Middleware(Front, limits=limits, metrics=metrics, token=token, paths=paths)
+    handlers = {HTTPException: _no_such_endpoint}
+    return Starlette(routes=routes, middleware=[front], lifespan=lifespan, exception_handlers=handlers)
+
+
+def _check_json(request: Request) -> None:
+    """Also keeps forms of other sites out: a browser sends JSON to another site only if that allows it."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refusal(415, "the body must be application/json")
+
+
+def _json(model: BaseModel) -> Response:
+    return Response(model.model_dump_json(), media_type="application/json")
+
+
+async def _no_such_endpoint(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)

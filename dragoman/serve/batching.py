@@ -1,0 +1,142 @@
+"""Texts of many requests, translated together.
+
+While every thread translates a batch, further texts wait; what waits goes as the next batch. So an idle
+server answers at once, and a busy one works on full batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from dragoman.decode.engine import Options, Translation
+from dragoman.serve.limits import Limits
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.models import Served
+from dragoman.serve.refusal import busy
+
+Found = list[Translation]  # of one text, best first
+
+# Those who were just answered together often ask again together. Without a moment's patience the first of
+# them would be translated alone, or they would stay apart from those who wait already.
+_LONGEST_PATIENCE_SECONDS = 0.01
+_PATIENCE_SHARE = 0.1  # of the time that the batch before took
+
+
+@dataclass(eq=False)
+class _Text:
+    """One text in the queue."""
+
+    text: str
+    model: Served
+    options: Options
+    answer: asyncio.Future[Found]
+
+    def goes_with(self, other: _Text) -> bool:
+        return self.model is other.model and self.options == other.options
+
+
+class Batcher:
+    """The queue and the threads behind it. Every call is made from the event loop's thread."""
+
+    def __init__(self, limits: Limits, metrics: Metrics, threads: int):
+        self._limits = limits
+        self._metrics = metrics
+        self._queue: deque[_Text] = deque()
+        self._characters = 0  # in the queue
+        self._has_text = asyncio.Event()
+        self._threads = ThreadPoolExecutor(threads, "translate")
+        self._idle = threads
+
+    async def translate(self, model: Served, texts: Sequence[str], options: Options) -> list[Found]:
+        """The translations of each text. A caller that is cancelled takes its texts out of the queue."""
+        characters = sum(map(len, texts))
+        if self._characters + characters > self._limits.waiting_characters:
+            raise busy(f"{self._characters:,} characters wait already")
+        loop = asyncio.get_running_loop()
+        waiting = [_Text(text, model, options, loop.create_future()) for text in texts]
+        self._queue.extend(waiting)
+        self._characters += characters
+        self._metrics.waiting_texts = len(self._queue)
+        self._has_text.set()
+        try:
+            return await asyncio.gather(*(text.answer for text in waiting))
+        finally:
+            for text in waiting:
+                text.answer.cancel()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Translates as long as the context lasts."""
+        workers = [asyncio.create_task(self._work()) for _ in range(self._idle)]
+        try:
+            yield
+        finally:
+            for worker in workers:
+                worker.cancel()
+            self._threads.shutdown()
+
+    async def _work(self) -> None:
+        """One thread's share, batch after batch."""
+        patience_seconds = 0.0
+        while True:
+            await self._has_text.wait()
+            await asyncio.sleep(patience_seconds)
+            if not (batch := self._next_batch()):
+                continue
+            self._idle -= 1
+            seconds = await self._translate(batch)
+            self._idle += 1
+            patience_seconds = (
+                min(_LONGEST_PATIENCE_SECONDS, _PATIENCE_SHARE * seconds) if len(batch) > 1 else 0
+            )
+
+    def _next_batch(self) -> list[_Text]:
+        """The oldest text, and those after it that can be translated with it: this thread's share of all."""
+        most = min(self._limits.batch_texts, -(-len(self._queue) // self._idle))
+        batch: list[_Text] = []
+        left: deque[_Text] = deque()
+        characters = 0
+        for text in self._queue:
+            if text.answer.done():  # its client has gone
+                self._characters -= len(text.text)
+            elif not batch or (
+                text.goes_with(batch[0])
+                and len(batch) < most
+                and characters + len(text.text) <= self._limits.batch_characters
+            ):
+                batch.append(text)
+                characters += len(text.text)
+            else:
+                left.append(text)
+        self._queue = left
+        self._characters -= characters
+        self._metrics.waiting_texts = len(left)
+        if not left:
+            self._has_text.clear()
+        return batch
+
+    async def _translate(self, batch: Sequence[_Text]) -> float:
+        """Gives every text its answer; the seconds that it took."""
+        model, options = batch[0].model, batch[0].options
+        texts = [text.text for text in batch]
+        loop = asyncio.get_running_loop()
+        began = time.monotonic()
+        try:
+            found = await loop.run_in_executor(self._threads, model.engine.translate, texts, options)
+        except Exception as error:  # the server outlives a batch that fails; those who wait are told
+            for text in batch:
+                if not text.answer.done():
+                    text.answer.set_exception(error)
+            return 0.0
+        seconds = time.monotonic() - began
+        self._metrics.batch(model.name, texts, seconds)
+        for text, translations in zip(batch, found, strict=True):
+            if not text.answer.done():
+                text.answer.set_result(translations)
+        return seconds

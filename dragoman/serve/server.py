@@ -1,0 +1,141 @@
+"""uvicorn around the application: the socket, patience with slow clients, and an end that loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dragoman.errors import DragomanError, UsageError
+from dragoman.serve.limits import Limits
+
+_SHUTDOWN_SECONDS = 60  # for what was accepted; then even that is given up
+_SHORTEST_TOKEN = 16  # characters
+
+
+def read_token(path: Path | None, host: str) -> str | None:
+    """The token in a file: on a command line every user of the machine would see it."""
+    if path is None:
+        if not _is_loopback(host):
+            raise UsageError(
+                f"{host} can be reached from other machines, and no token was given",
+                hint="--token-file FILE with a long random line in it, or --host 127.0.0.1",
+            )
+        return None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", path=path) from None
+    except UnicodeDecodeError:
+        raise UsageError("bytes that are not UTF-8", path=path) from None
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(
+            f"expected one word of at least {_SHORTEST_TOKEN} letters, digits and signs",
+            path=path,
+            hint="openssl rand -hex 32 > FILE",
+        )
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name: whatever it means today, it may mean something else tomorrow
+        return False
+
+
+def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[[str], None]) -> None:
+    """Serves until SIGINT or SIGTERM; then takes nothing new, answers what it accepted, and returns."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # uvicorn raises the signal that ended it once more when it is done; that must end nothing.
+        signal.signal(number, lambda *_: None)
+
+    class Protocol(_Patient):
+        receive_seconds = limits.receive_seconds
+
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
+    host, port = listening.getsockname()[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    _Server(config, lambda: ready(url)).run(sockets=[listening])
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Before any model is loaded: a port that is taken is said at once. Nobody can connect yet."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise DragomanError(
+            f"cannot listen at {host} port {port}: {error.strerror}", hint="another --port or --host"
+        ) from None
+    return listening
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]):
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+class _Patient(H11Protocol):
+    """Waits only so long for the rest of a request's headers: uvicorn would wait for ever."""
+
+    receive_seconds: float
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if not self._is_between_requests():
+            self._unwatch()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.receive_seconds, self._give_up)
+
+    def _unwatch(self) -> None:
+        if self._deadline:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self._is_between_requests() and not self.transport.is_closing():
+            self.transport.close()
+
+    def _is_between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete

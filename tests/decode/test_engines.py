@@ -1,0 +1,183 @@
+"""Two engines behind one interface: what either does, the other does too."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import ctranslate2
+import pytest
+import torch
+
+from dragoman import engines
+from dragoman.decode import Engine, Options, Translation
+from dragoman.decode.texts import LONGEST_TOKENS
+from dragoman.errors import DataError, UsageError
+from dragoman.rundir import RunFolder
+from tests.decode.models import SENTENCES, make_run
+
+BOTH = pytest.mark.parametrize("name", ["torch", "ctranslate2"])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("models") / "run", steps=(1, 2, 3))
+
+
+def load(run: Path, name: str, **options: object) -> Engine:
+    return engines.load(run, name, "float32", threads=1, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def pair(run: Path) -> tuple[Engine, Engine]:
+    return load(run, "torch"), load(run, "ctranslate2")
+
+
+def texts(found: list[Translation]) -> list[str]:
+    return [one.text for one in found]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(beam=1),
+        Options(),
+        Options(length_penalty=0, max_length=12),
+        Options(beam=6, length_penalty=1.2, best=3, max_length=12),
+        Options(max_length=5),
+        Options(no_repeat_ngram=2),
+        Options(beam=1, no_repeat_ngram=1),
+    ],
+    ids=str,
+)
+def test_both_engines_find_the_same(pair: tuple[Engine, Engine], options: Options) -> None:
+    ours, theirs = (engine.translate(SENTENCES, options) for engine in pair)
+    pairs = list(zip(ours, theirs, strict=True))
+    same = [pair for pair in pairs if texts(pair[0]) == texts(pair[1])]
+    assert len(same) >= len(pairs) - 1  # what nobody trained has near ties, which the last bit decides
+    for one, other in same:
+        assert [found.score for found in one] == pytest.approx([found.score for found in other], abs=1e-3)
+    assert len({found[0].text for found in ours}) > len(SENTENCES) / 2  # or equality says little
+
+
+@BOTH
+def test_order_is_kept_and_company_does_not_matter(run: Path, name: str) -> None:
+    engine = load(run, name)
+    together = engine.translate(SENTENCES, Options(beam=2))
+    alone = [engine.translate([text], Options(beam=2))[0] for text in SENTENCES]
+    assert [found[0].text for found in together] == [found[0].text for found in alone]
+
+
+@BOTH
+def test_white_space_is_its_own_translation(run: Path, name: str) -> None:
+    found = load(run, name).translate(["", "red", " \t", "\n\n"])
+    assert [one.text for (one,) in (found[0], *found[2:])] == ["", " \t", "\n\n"]
+    assert found[0][0].score == 0
+    assert load(run, name).translate([]) == []
+
+
+@BOTH
+def test_lines_and_the_space_around_them_stay(run: Path, name: str) -> None:
+    engine = load(run, name)
+    (red,), (blue,) = engine.translate(["red", "blue"])
+    ((both,),) = engine.translate(["  red\n\n\tblue \n"])
+    assert both.text == f"  {red.text}\n\n\t{blue.text} \n"
+    assert both.score == pytest.approx(red.score + blue.score)
+
+
+@BOTH
+def test_a_long_text_is_translated_sentence_by_sentence(run: Path, name: str) -> None:
+    engine = load(run, name)
+    sentences = ["Red blue green.", "Tall short old?", "New warm cold!"] * (LONGEST_TOKENS // 6)
+    expected = " ".join(found[0].text for found in engine.translate(sentences))
+    assert engine.translate([" ".join(sentences)])[0][0].text == expected
+
+
+@BOTH
+def test_a_short_text_is_split_only_if_asked(run: Path, name: str) -> None:
+    engine = load(run, name)
+    text = "Red blue. Green tall."
+    apart = " ".join(found[0].text for found in engine.translate(["Red blue.", "Green tall."]))
+    assert engine.translate([text], Options(split=True))[0][0].text == apart
+    assert engine.translate([text])[0][0].text != apart
+
+
+@BOTH
+def test_sampling_finds_other_translations_each_time(run: Path, name: str) -> None:
+    engine = load(run, name)
+    torch.manual_seed(1)
+    ctranslate2.set_random_seed(1)
+    options = Options(sample_top=10, best=4)
+    first, second = (engine.translate(SENTENCES[:5], options) for _ in range(2))
+    assert all(len(found) == 4 for found in first)
+    assert first != second
+
+
+@BOTH
+def test_a_translation_has_no_more_tokens_than_allowed(run: Path, name: str) -> None:
+    (found,) = load(run, name).translate(["red blue green tall short"], Options(max_length=1))
+    assert len(found[0].text.split()) <= 1
+
+
+@BOTH
+def test_the_mean_of_checkpoints_is_another_model(run: Path, name: str) -> None:
+    averaged, last = load(run, name, average=3), load(RunFolder(run).checkpoint(3), name)
+    assert averaged.translate(SENTENCES) != last.translate(SENTENCES)
+
+
+def test_the_engines_average_alike(run: Path) -> None:
+    greedy = Options(beam=1, max_length=8)
+    ours, theirs = (
+        load(run, name, average=3).translate(SENTENCES, greedy) for name in ("torch", "ctranslate2")
+    )
+    assert list(map(texts, ours)) == list(map(texts, theirs))
+
+
+def test_ctranslate2_is_chosen_by_itself_and_knows_the_languages_of_the_run(run: Path) -> None:
+    engine = engines.load(run, threads=1)
+    assert (engine.name, engine.languages) == ("ctranslate2", ("en", "de"))
+    assert load(RunFolder(run).checkpoint(2), "torch").languages == ("en", "de")
+
+
+def test_a_checkpoint_away_from_its_run_knows_no_languages(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(RunFolder(run).checkpoint(1), tmp_path / "moved")
+    assert load(tmp_path / "moved", "torch").languages is None
+
+
+def test_the_precision_asked_for_is_the_one_computed_in(run: Path) -> None:
+    """How near int8 comes is for a trained model to show: benchmarks/decode.py."""
+    exact, coarse = load(run, "ctranslate2"), engines.load(run, "ctranslate2", "int8", threads=1)
+    first, second = (engine.translate(SENTENCES, Options(beam=1)) for engine in (exact, coarse))
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"beam": 0}, {"best": 5}, {"length_penalty": -1.0}, {"sample_temperature": 0.0}, {"max_length": 0}],
+    ids=str,
+)
+def test_impossible_options_are_wrong_use(wrong: dict[str, float]) -> None:
+    (name,) = wrong
+    with pytest.raises(UsageError, match="translations" if name == "best" else name):
+        replace(Options(), **wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_no_model_is_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no model here"):
+        engines.load(tmp_path)
+
+
+def test_our_own_search_has_no_int8(run: Path) -> None:
+    with pytest.raises(UsageError, match="float32, not in int8"):
+        engines.load(run, "torch", "int8")
+
+
+def test_a_damaged_folder_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(b"nonsense")
+    with pytest.raises(DataError, match="no SentencePiece model beside"):
+        engines.load(tmp_path)
+    (tmp_path / "source.spm").write_bytes(b"nonsense")
+    (tmp_path / "target.spm").write_bytes(b"nonsense")
+    with pytest.raises(DataError, match="not a SentencePiece model"):
+        engines.load(tmp_path)

@@ -1,0 +1,1 @@
+from tests.train.conftest import here, made_once, task, world_of_one  # noqa: F401  fixtures

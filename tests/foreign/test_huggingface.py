@@ -1,0 +1,68 @@
+"""trainer_state.json beside this file is a real one: the Trainer, 60 steps of a toy model on a CPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DataError
+from dragoman.foreign.answers import diagnose
+from dragoman.foreign.facts import Given
+from tests.foreign import logs
+
+STATE = Path(__file__).with_name("trainer_state.json")
+
+
+def test_a_trainer_state_is_read_to_the_last_digit() -> None:
+    made = diagnose([STATE], Given(ranks=1))
+    numbers = {finding.id: finding.numbers for finding in made.findings}
+    evaluated = numbers["duration"]["evaluation_seconds"]
+    assert numbers["duration"]["steps"] == 60
+    assert numbers["duration"]["finished"] is True
+    assert numbers["duration"]["wall_seconds"] == pytest.approx(8.6721)
+    assert numbers["step_time"]["mean_seconds"] == pytest.approx((8.6721 - evaluated) / 60)
+    assert numbers["convergence"]["last_eval_loss"] == 5.28776741027832
+    assert numbers["learning_rate"]["last"] == 2e-05
+    assert numbers["learning_rate"]["peak_step"] == 10
+    assert next(finding for finding in made.findings if finding.id == "network").verdict == "single_machine"
+
+
+def test_of_several_checkpoints_the_longest_history_is_read(tmp_path: Path) -> None:
+    for name in ("checkpoint-60", "checkpoint-600"):
+        (tmp_path / name).mkdir()
+    logs.written(tmp_path / "checkpoint-60", STATE.read_bytes(), STATE.name)
+    short = STATE.read_text().replace('"global_step": 60', '"global_step": 10').replace(" ", "")
+    logs.written(tmp_path / "checkpoint-600", short, STATE.name)
+    made = diagnose([tmp_path], Given())
+    assert list(made.found) == [str(tmp_path / "checkpoint-60" / STATE.name)]
+
+
+def test_a_state_cut_short_is_said_to_be(tmp_path: Path) -> None:
+    path = logs.written(tmp_path, STATE.read_bytes()[:900], "trainer_state.json")
+    with pytest.raises(DataError, match="not whole JSON"):
+        diagnose([path], Given())
+
+
+def test_the_state_of_the_last_checkpoint_is_of_a_finished_run(tmp_path: Path) -> None:
+    """It is written before the summary with the times."""
+    state = json.loads(STATE.read_text())
+    state["log_history"] = [row for row in state["log_history"] if "train_runtime" not in row]
+    made = diagnose([logs.written(tmp_path, json.dumps(state), STATE.name)], Given())
+    assert next(finding for finding in made.findings if finding.id == "duration").numbers["finished"] is True
+
+
+def test_a_clock_that_was_started_anew_times_no_steps(tmp_path: Path) -> None:
+    state = json.loads(STATE.read_text())
+    state["log_history"][-1]["train_runtime"] = 0.01
+    made = diagnose([logs.written(tmp_path, json.dumps(state), STATE.name)], Given())
+    numbers = {finding.id: finding.numbers for finding in made.findings}
+    assert "mean_seconds" not in numbers["step_time"]
+    assert "wall_seconds" not in numbers["duration"]
+
+
+@pytest.mark.parametrize("history", [None, 3, [1, None]])
+def test_a_state_without_history_is_no_traceback(tmp_path: Path, history: object) -> None:
+    text = json.dumps({"best_metric": None, "log_history": history, "global_step": "x"})
+    assert len(diagnose([logs.written(tmp_path, text, STATE.name)], Given()).findings) == 11

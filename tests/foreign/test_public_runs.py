@@ -1,0 +1,81 @@
+"""Real logs, recordings and rows of public runs, where they are at hand."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman.explain.finding import Finding
+from dragoman.foreign import rows
+from dragoman.foreign.answers import diagnose
+from dragoman.foreign.facts import Given
+
+RUNS = Path(os.environ.get("DRAGOMAN_DATA", "/nowhere")) / "public-runs"
+pytestmark = pytest.mark.skipif(not RUNS.exists(), reason="DRAGOMAN_DATA has no public-runs")
+
+
+def of(name: str, **given: object) -> dict[str, Finding]:
+    made = diagnose([RUNS / name], Given.model_validate(given))
+    assert not any("could not be explained" in finding.answer for finding in made.findings)
+    return {finding.id: finding for finding in made.findings}
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "mean", "median", "eval_loss"),
+    [
+        ("d-early-stop.nohup.out.gz", 18_900, 1.690, 1.685, 1.7754),
+        ("d-stopped-23k.nohup.out.gz", 23_100, 1.601, 1.594, 1.7393),
+        ("d-first-800-steps.nohup.out.gz", 800, 1.829, None, 9.5497),
+    ],
+)
+def test_the_figures_are_those_of_the_log(
+    name: str, steps: int, mean: float, median: float | None, eval_loss: float
+) -> None:
+    found = of(name)
+    assert found["duration"].numbers["steps"] == steps
+    assert found["duration"].numbers["finished"] is False
+    assert found["step_time"].numbers["mean_seconds"] == pytest.approx(mean, abs=6e-4)
+    assert median is None or found["step_time"].numbers["median_seconds"] == pytest.approx(median, abs=6e-4)
+    assert found["convergence"].numbers["last_eval_loss"] == eval_loss
+
+
+def test_a_run_over_a_gigabit_was_held_up_by_it_and_over_a_hundred_would_not_be() -> None:
+    facts = {"params": 60_880_896}
+    for name in ("d-early-stop", "d-stopped-23k", "d-first-800-steps"):
+        assert of(f"{name}.nohup.out.gz", link="1gbit", **facts)["network"].verdict == "bottleneck"
+        fast = of(f"{name}.nohup.out.gz", link="100gbit", gpu_power="200/250", **facts)["network"]
+        assert fast.verdict == "not_bottleneck"
+
+
+def test_crashes_are_crashes() -> None:
+    assert "out of memory" in of("d-out-of-memory.nohup.out.gz")["duration"].answer
+    assert "launch failure" in of("d-launch-failure.nohup.out.gz")["duration"].answer
+
+
+def test_the_index_holds_the_parameters() -> None:
+    found = of("model.ckpt-50000.index")["checkpoint_size"]
+    assert found.numbers["parameters"] == 60_880_896
+    assert found.numbers["bytes_per_parameter"] == pytest.approx(14, rel=0.001)
+
+
+def test_the_recording_shows_over_a_gigabit() -> None:
+    made = diagnose([RUNS / "d-24h.nmon.gz"], Given(step_seconds=1.7))
+    rate = made.records.facts.nic_bytes_per_second
+    assert rate and 1.5e9 < 8 * rate < 2e9
+
+
+def test_every_row_agrees_with_what_its_figures_imply() -> None:
+    path = RUNS / "runs.csv"
+    with path.open(newline="") as file:
+        implied = {row["run"]: row for row in csv.DictReader(file)}
+    for row, made in rows.read(path, Given(params=60_880_896)):
+        network = next(finding for finding in made.findings if finding.id == "network")
+        ours = implied[row.name]
+        wanted = ("bottleneck",) if ours["ours_verdict"] == "network-bound" else ("balanced", "unknown")
+        assert network.verdict in wanted, row.name
+        wire = network.numbers["expected_bytes_per_step_per_host"]
+        assert wire == pytest.approx(1e6 * float(ours["ours_wire_MB_per_step"]), rel=1e-3)
+        assert network.numbers["step_seconds"] == pytest.approx(float(ours["ours_T_s"]), rel=0.15)

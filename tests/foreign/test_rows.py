@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DataError
+from dragoman.explain.finding import Finding
+from dragoman.foreign import rows
+from dragoman.foreign.facts import Given
+
+HEADER = (
+    "run,gpu,nodes_x_gpus,n_ranks,cloud,requested_network,precision,batch_size_per_gpu,steps_done,hours,"
+    "sec_per_step_written,sec_per_step_log,network_reading_verbatim,checkpoint_answer,"
+    "nmon_screenshot_trans_KBps,gpu_power_screenshot_W,ours_verdict"
+)
+WHOLE = 'a,V100,2x2,4,One Cloud,1000 Mbps,mixed,256,50000,23.5,1.69,,200 Mbps,852267044 B,,"42,43",wrong'
+
+
+def answers(folder: Path, *lines: str, **common: object) -> dict[str, dict[str, Finding]]:
+    path = folder / "runs.csv"
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+    made = rows.read(path, Given.model_validate(common))
+    return {row.name: {finding.id: finding for finding in found.findings} for row, found in made}
+
+
+def test_a_row_gets_its_verdict(tmp_path: Path) -> None:
+    network = answers(tmp_path, WHOLE)["a"]["network"]
+    assert network.verdict == "bottleneck"
+    assert network.numbers["step_seconds"] == pytest.approx(1.69, rel=2e-3)  # 23.5 hours say it as finely
+    assert network.numbers["expected_bytes_per_step_per_host"] == pytest.approx(365.3e6, rel=1e-3)
+    assert '"200 Mbps" must have been 200 MB/s' in network.answer
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"1000 Mbps": "100 Gbps", '"42,43"': '"205,210"'}, "not_bottleneck"),
+        ({"2x2,4": "1x4,4"}, "single_machine"),
+        ({"V100": "", "256": "", '"42,43"': "", "1000 Mbps": ""}, "unknown"),
+    ],
+)
+def test_another_fact_gives_another_verdict(tmp_path: Path, changes: dict[str, str], verdict: str) -> None:
+    line = WHOLE
+    for old, new in changes.items():
+        line = line.replace(old, new)
+    assert answers(tmp_path, line)["a"]["network"].verdict == verdict
+
+
+def test_steps_per_second_written_as_seconds_are_found_out(tmp_path: Path) -> None:
+    found = answers(tmp_path, "b,P100,2x2,4,,,fp32,,64017,30.5,0.6 seconds,,,,,,")["b"]["step_time"]
+    assert found.numbers["mean_seconds"] == pytest.approx(1.715, abs=0.001)
+    assert "The 0.6 that was written down is steps per second" in found.answer
+
+
+def test_the_log_is_believed_before_what_was_written(tmp_path: Path) -> None:
+    found = answers(tmp_path, "c,P100,2x2,4,,,fp32,,,roughly 24,about 300ms,1.829 mean (8 pts),,,,,")["c"]
+    assert found["step_time"].numbers["mean_seconds"] == 1.829
+
+
+def test_what_a_row_leaves_out_is_taken_from_the_others_and_called_assumed(tmp_path: Path) -> None:
+    bare = "d,,,,{cloud},,mixed,,50000,24,,,,,,,"
+    found = answers(tmp_path, WHOLE, bare.format(cloud="One Cloud"))["d"]
+    assert found["network"].verdict == "bottleneck"
+    assert any(line.startswith("assumed: ranks, machines") for line in found["network"].evidence)
+    # Another cloud has other machines: nothing is known of its GPUs.
+    assert answers(tmp_path, WHOLE, bare.format(cloud="Other"))["d"]["network"].verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks", "placed"),
+    [
+        ("2x2", "", (4, 2)),
+        ("1+1", "", (2, 2)),
+        ("2 v100 machines", "4", (4, 2)),
+        ("2 GPUs per VM in screenshot", "4", (4, 2)),
+        ("2x2 (-n 4)", "4", (4, 2)),
+        ("", "", (None, None)),
+    ],
+)
+def test_machines_are_read_off_any_notation(
+    nodes: str, ranks: str, placed: tuple[int | None, int | None]
+) -> None:
+    assert rows._placing(ranks, nodes) == placed
+
+
+def test_a_file_without_known_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.csv"
+    path.write_bytes(b"x,y\n1,2\n\xff\xfe\n")
+    with pytest.raises(DataError, match="no known columns"):
+        rows.read(path, Given())
+
+
+@pytest.mark.parametrize(
+    ("power", "watts", "limit"),
+    [
+        ("42W / 250W, 43W / 300W", [42, 43], 300),
+        ("42 of 250", [42], 250),
+        ("a 41,44; b 158 at 79%", [41, 44, 158], None),
+        ("about 45W each", [45], None),
+    ],
+)
+def test_a_limit_is_not_a_draw(power: str, watts: list[float], limit: float | None) -> None:
+    assert rows._power(power) == (watts, limit)
+
+
+def test_machines_may_be_spelt_out() -> None:
+    assert rows._placing("4", "a single node with 4 GPUs") == (4, 1)
+    assert rows._placing("4", "two machines") == (4, 2)
+
+
+def test_a_row_whose_bounds_contradict_each_other_is_unknown(tmp_path: Path) -> None:
+    """At 10 Gbit/s the exchange takes 0.3 s and computing 0.7 s at most: what filled a step of 1.7 s?"""
+    line = WHOLE.replace("1000 Mbps", "10 Gbps").replace('"42,43"', "")
+    found = answers(tmp_path, line)["a"]["network"]
+    assert found.verdict == "unknown"
+    # GPUs that draw their power say that it was computing, whatever the cost model says.
+    assert answers(tmp_path, line[:-6] + '"220,230",')["a"]["network"].verdict == "balanced"
+
+
+def test_hours_and_minutes_are_not_minutes(tmp_path: Path) -> None:
+    line = WHOLE.replace("23.5,1.69", "23 hours and 36 minutes,")
+    found = answers(tmp_path, line)["a"]["step_time"]
+    assert found.numbers["mean_seconds"] == pytest.approx(1.699, abs=0.001)
+
+
+def test_a_written_step_time_of_some_digits_goes_before_the_quotient(tmp_path: Path) -> None:
+    """The quotient holds evaluations and restarts as well."""
+    found = answers(tmp_path, WHOLE.replace("23.5,1.69", "25.606,1.714"))["a"]["step_time"]
+    assert found.numbers["mean_seconds"] == pytest.approx(1.714)
+
+
+def test_columns_are_known_in_any_case_order_and_dialect(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("\ufeffSec_per_step_log;GPU;nodes_x_gpus;run\n1.7;V100;2x2;x\n", encoding="utf-8")
+    ((row, found),) = rows.read(path, Given())
+    assert row.name == "x"
+    assert found.records.facts.ranks == 4

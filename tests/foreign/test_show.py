@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.foreign import logs
+from tests.foreign.test_rows import HEADER, WHOLE
+
+
+def diagnose(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, in which torch cannot be imported."""
+    program = "import sys; sys.modules['torch'] = None; from dragoman.cli import main; main()"
+    command = [sys.executable, "-c", program, "diagnose", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return logs.written(tmp_path, logs.openseq2seq(), packed=True)
+
+
+def test_eleven_answers_as_json_without_torch(log: Path) -> None:
+    done = diagnose(log, "--link", "1gbit", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert (document["schema"], len(document["findings"])) == (1, 11)
+    assert document["run"]["source"] == "OpenSeq2Seq"
+    assert document["run"]["origins"]["link_bits_per_second"] == "given"
+    assert document["run"]["origins"]["ranks"] == "measured"
+
+
+def test_the_report_for_people_names_the_files_and_writes_the_page(log: Path, tmp_path: Path) -> None:
+    page = tmp_path / "out.html"
+    done = diagnose(log, "--html", page)
+    assert done.returncode == 0
+    assert f"Read: {log} (OpenSeq2Seq log, NCCL and device lines)" in done.stdout
+    assert "Read from OpenSeq2Seq" in done.stdout
+    text = page.read_text()
+    assert "Was the network the bottleneck?" in text
+    assert "2020-06-26 15:36:43 UTC" in text
+
+
+def test_rows_give_a_line_each_and_all_answers_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(f"{HEADER}\n{WHOLE}\n")
+    line = diagnose("--csv", path)
+    assert line.stdout.startswith("a        bottleneck      1.69 s per step, 365.3 MB out of each host")
+    (run,) = json.loads(diagnose("--csv", path, "--json").stdout)["runs"]
+    assert len(run["findings"]) == 11
+
+
+def test_facts_may_come_from_a_file_and_options_go_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "facts.toml"
+    path.write_text('step_seconds = 1.9\nranks = 4\nmachines = 2\nparams = 60880896\nlink = "1gbit"\n')
+    by_file = json.loads(diagnose("--facts", path, "--json").stdout)
+    by_option = json.loads(diagnose("--facts", path, "--link", "100gbit", "--json").stdout)
+    verdicts = [document["findings"][4]["verdict"] for document in (by_file, by_option)]
+    assert verdicts == ["bottleneck", "not_bottleneck"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "nothing to diagnose"),
+        (("absent.log",), 2, "no such file"),
+        (("--step-seconds", "1", "--ranks", "2", "--machines", "4"), 2, "2 ranks on 4 machines"),
+        (("--step-seconds", "1", "--link", "fast"), 2, "not a rate"),
+        (("--step-seconds", "-1"), 2, "must be more than 0"),
+        (("--step-seconds", "1", "--precision", "int3"), 2, "neither fp32 nor mixed"),
+        (("--step-seconds", "1", "--gpu", "Voodoo"), 0, "--gpu Voodoo: not one of"),
+        (("--step-seconds", "1", "--gpu-power", "warm"), 2, "not watts"),
+    ],
+)
+def test_wrong_use_is_said_in_words(arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = diagnose(*arguments)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_garbage_gets_a_message_and_exit_code_1(tmp_path: Path) -> None:
+    done = diagnose(logs.written(tmp_path, bytes(range(256)) * 99, "thing"))
+    assert done.returncode == 1
+    assert "nothing recognised in" in done.stderr and "looked for" in done.stderr
+
+
+def test_an_unknown_fact_is_named_with_those_that_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "facts.toml"
+    path.write_text("rank = 4\n")
+    done = diagnose("--facts", path)
+    assert done.returncode == 2
+    assert "rank" in done.stderr and "gpu_power" in done.stderr

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+from tensorboard.summary.writer.event_file_writer import EventFileWriter  # type: ignore[import-untyped]
+
+from dragoman.foreign.answers import diagnose
+from dragoman.foreign.facts import Given
+from tests.foreign import logs
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """2 s per step, written once in ten."""
+    writer = EventFileWriter(str(tmp_path))
+    for step in range(0, 1001, 10):
+        values = {"train_loss": 5 - step / 500, "learning_rate": 1e-3}
+        if step % 100 == 0 and step:
+            values |= {"eval_loss": 2 + 100 / step, "Eval_BLEU_Score": 0.3}
+        summary = Summary(value=[Summary.Value(tag=tag, simple_value=v) for tag, v in values.items()])
+        writer.add_event(Event(step=step, wall_time=1.6e9 + 2 * step, summary=summary))
+    writer.close()
+    return tmp_path
+
+
+def test_an_event_folder_gives_steps_times_and_losses(folder: Path) -> None:
+    made = diagnose([folder], Given())
+    numbers = {finding.id: finding.numbers for finding in made.findings}
+    assert numbers["step_time"]["median_seconds"] == pytest.approx(2.0)
+    assert numbers["duration"]["wall_seconds"] == pytest.approx(2000)
+    assert numbers["convergence"]["last_eval_loss"] == pytest.approx(2.1)
+    assert "best_bleu" not in numbers["convergence"]  # OpenSeq2Seq's tag: teacher-forced
+    assert numbers["learning_rate"]["peak"] == pytest.approx(1e-3)
+
+
+def test_a_log_goes_before_the_curves_of_the_same_run(folder: Path) -> None:
+    logs.written(folder, logs.openseq2seq(2000))
+    numbers = {finding.id: finding.numbers for finding in diagnose([folder], Given()).findings}
+    assert numbers["duration"]["attempts"] == 1
+    assert numbers["step_time"]["median_seconds"] == pytest.approx(1.7)
+    assert numbers["convergence"]["evaluations"] == 5
+
+
+def test_events_still_being_written_are_read_up_to_there(folder: Path) -> None:
+    path = next(folder.iterdir())
+    path.write_bytes(path.read_bytes()[:-7])
+    numbers = next(f for f in diagnose([path], Given()).findings if f.id == "duration").numbers
+    assert numbers["steps"] in (990, 1000)
+
+
+def test_a_loss_in_the_folder_of_held_out_data_is_held_out(tmp_path: Path) -> None:
+    """As fairseq writes them: one folder for each part of the data, and the same names in all."""
+    for part, every in (("train", 500), ("train_inner", 100), ("valid", 500)):
+        (tmp_path / part).mkdir()
+        writer = EventFileWriter(str(tmp_path / part))
+        for step in range(every, 2001, every):
+            summary = Summary(value=[Summary.Value(tag="loss", simple_value=9 - step / 1000)])
+            writer.add_event(Event(step=step, wall_time=1.6e9 + 1.5 * step, summary=summary))
+        writer.close()
+    numbers = {finding.id: finding.numbers for finding in diagnose([tmp_path], Given()).findings}
+    assert numbers["duration"]["attempts"] == 1
+    assert numbers["convergence"]["evaluations"] == 4
+    assert numbers["step_time"]["median_seconds"] == pytest.approx(1.5)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.foreign.answers import diagnose
+from dragoman.foreign.facts import Given
+from dragoman.foreign.read import read
+from dragoman.foreign.sstable import MAGIC, Broken, entries
+
+FP32, FP16, INT64 = 1, 19, 9
+
+
+def varint(value: int) -> bytes:
+    out = b""
+    while value >= 0x80:
+        out, value = out + bytes([value & 0x7F | 0x80]), value >> 7
+    return out + bytes([value])
+
+
+def message(dtype: int, shape: tuple[int, ...], size: int) -> bytes:
+    dims = b""
+    for dim in shape:
+        inner = b"\x08" + varint(dim)
+        dims += b"\x12" + varint(len(inner)) + inner
+    return b"\x08" + varint(dtype) + b"\x12" + varint(len(dims)) + dims + b"\x28" + varint(size) + b"\x35abcd"
+
+
+def block(rows: list[tuple[bytes, bytes]]) -> bytes:
+    data, before = b"", b""
+    for key, value in rows:
+        shared = 0
+        while shared < min(len(key), len(before)) and key[shared] == before[shared]:
+            shared += 1
+        data += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
+        before = key
+    return data + (0).to_bytes(4, "little") + (1).to_bytes(4, "little")
+
+
+def table(tensors: dict[str, tuple[int, tuple[int, ...], int]]) -> bytes:
+    rows = [(b"", b"\x08\x01")]
+    rows += [(name.encode(), message(*tensor)) for name, tensor in sorted(tensors.items())]
+    data = block(rows)
+    index = block([(b"\xff", varint(0) + varint(len(data)))])
+    body = data + b"\x00crc_" + index + b"\x00crc_"
+    footer = varint(0) + varint(0) + varint(len(data) + 5) + varint(len(index))
+    return body + footer.ljust(40, b"\0") + MAGIC
+
+
+def checkpoint(copy: bool) -> dict[str, tuple[int, tuple[int, ...], int]]:
+    """One matrix of 300 x 100 with Adam's states, and with or without a half-precision copy."""
+    count = 300 * 100
+    master = "Loss_Optimization/FP32-master-copy/model/w" if copy else "model/w"
+    tensors = {
+        name: (FP32, (300, 100), 4 * count) for name in (master, f"o/{master}/Adam", f"o/{master}/Adam_1")
+    }
+    if copy:
+        tensors["model/w"] = (FP16, (300, 100), 2 * count)
+    return tensors | {"global_step": (INT64, (), 8), "beta1_power": (FP32, (), 4)}
+
+
+@pytest.mark.parametrize(
+    ("copy", "each", "said"), [(False, 12, "all in fp32"), (True, 14, "mixed precision")]
+)
+def test_the_index_gives_parameters_and_precision(tmp_path: Path, copy: bool, each: int, said: str) -> None:
+    (tmp_path / "model.ckpt-500.index").write_bytes(table(checkpoint(copy)))
+    (tmp_path / "model.ckpt-400.index").write_bytes(table(checkpoint(copy)))
+    (tmp_path / "model.ckpt-500.meta").write_bytes(b"graph")
+    made = diagnose([tmp_path], Given())
+    files, size = (
+        next(f for f in made.findings if f.id == id) for id in ("checkpoint_files", "checkpoint_size")
+    )
+    assert made.records.facts.parameters == 30_000
+    assert f"{each}.0 bytes per parameter in the data file" in size.answer
+    assert said in size.answer
+    names = {file["name"]: file["bytes"] for file in files.numbers["files"]}
+    assert names["model.ckpt-500.meta"] == 5
+    assert names["model.ckpt-500.data-00000-of-00001"] == each * 30_000 + 12
+    assert not any("400" in name for name in names)
+
+
+def test_a_damaged_index_is_not_read(tmp_path: Path) -> None:
+    whole = table(checkpoint(True))
+    for end in range(0, len(whole), 11):
+        with pytest.raises(Broken):
+            list(entries(whole[:end]))
+        broken = bytes([*whole[:end], whole[end] ^ 0xFF, *whole[end + 1 :]])
+        (tmp_path / "model.ckpt-1.index").write_bytes(broken)
+        try:
+            read([tmp_path / "model.ckpt-1.index"])
+        except Exception as error:
+            assert "nothing recognised" in str(error)

@@ -1,0 +1,102 @@
+"""The same facts, and one thing different: the verdict follows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.explain.finding import Finding
+from dragoman.foreign.answers import diagnose
+from dragoman.foreign.facts import Given
+from tests.foreign import logs
+
+FACTS = {"step_seconds": 1.9, "ranks": 4, "machines": 2, "params": 60_880_896, "gpu": "P100", "batch": 256}
+
+
+def network(files: list[Path] | None = None, **given: object) -> Finding:
+    made = diagnose(files or [], Given.model_validate(given))
+    assert not any("could not be explained" in finding.answer for finding in made.findings)
+    return next(finding for finding in made.findings if finding.id == "network")
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"link": "1gbit", "nic_kb_per_s": 200_210, "gpu_power": "42/250"}, "bottleneck"),
+        ({"link": "1gbit"}, "bottleneck"),
+        ({"gpu_power": "42/250"}, "bottleneck"),
+        ({"link": "100gbit", "gpu_power": "200/250"}, "not_bottleneck"),
+        ({"link": "100gbit"}, "unknown"),  # then what did the rest of the step go to?
+        ({"link": "100gbit", "step_seconds": 0.9}, "not_bottleneck"),
+        ({"link": "100gbit", "gpu": None}, "not_bottleneck"),
+        ({"link": "100gbit", "gpu_power": "42/250"}, "unknown"),  # they wait, but not for so few bytes
+        ({"link": "1gbit", "gpu_power": "220/250"}, "unknown"),  # they compute, and cannot have the time to
+        ({"machines": 1, "link": "1gbit"}, "single_machine"),
+        ({"ranks": 1, "machines": 1}, "single_machine"),
+        ({"step_seconds": 1.1, "gpu": None}, "unknown"),  # any GPU: computing may fill the step, or a tenth
+        ({"step_seconds": 1.1, "gpu": "T4", "precision": "fp32"}, "unknown"),
+        ({"step_seconds": 38.0, "link": "100mbit"}, "bottleneck"),
+        ({"step_seconds": 38.0, "link": "1gbit"}, "unknown"),  # does the link carry what was ordered?
+        ({"params": None}, "unknown"),
+        ({"machines": None}, "unknown"),
+    ],
+)
+def test_the_verdict_follows_the_facts(changes: dict[str, object], verdict: str) -> None:
+    found = network(**{name: value for name, value in (FACTS | changes).items() if value is not None})
+    assert found.verdict == verdict
+    if verdict == "unknown":
+        assert found.confidence == "unknown"
+        assert "gpu_power" in changes or found.advice[-1].startswith("give what no file holds: --")
+
+
+def test_a_log_alone_says_what_is_missing(tmp_path: Path) -> None:
+    """No NCCL lines, no horovod: neither ranks nor machines nor a link."""
+    head = "".join(line for line in logs.HEAD.splitlines(keepends=True) if "orovod" not in line)
+    found = network([logs.written(tmp_path, logs.openseq2seq(nccl="", head=head))])
+    assert found.verdict == "unknown"
+    assert "how many machines took part" in found.answer
+    assert found.advice == ["give what no file holds: --ranks, --machines, --link, --gpu-power"]
+
+
+def test_the_log_gives_way_to_what_the_user_says(tmp_path: Path) -> None:
+    path = logs.written(tmp_path, logs.openseq2seq())
+    assert network([path]).verdict == "bottleneck"
+    assert network([path], machines=1).verdict == "single_machine"
+    assert network([path], link="100gbit", gpu_power="200/250").verdict == "not_bottleneck"
+    made = diagnose([path], Given(machines=1))
+    assert made.notes == ["machines: 1 as given, though the log says 2"]
+
+
+def test_every_answer_says_what_was_given() -> None:
+    made = diagnose([], Given(**FACTS, link="1gbit"))  # type: ignore[arg-type]
+    evidence = next(finding for finding in made.findings if finding.id == "network").evidence
+    assert "given: ranks, machines, link bits per second" in evidence
+    assert "estimated: gradient bytes" in evidence
+    assert made.records.facts.origins["device"] == "given"
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        ("200 Mbps", '"200 Mbps" must have been 200 MB/s, 1.6 Gbit/s'),
+        ("200 MB/s", '"200 MB/s" agrees with that'),
+        ("1.6 Gbit/s", '"1.6 Gbit/s" agrees with that'),
+        ("1.6 GB/s", '"1.6 GB/s" must have been 1.6 Gbit/s: no other unit'),
+        ("the port has 1000 Mbps and I saw 190 Mbps", '"190 Mbps" must have been 190 MB/s'),
+        ("3 Mbps", "in no unit"),
+    ],
+)
+def test_a_doubtful_unit_is_tried_against_the_bytes(reading: str, said: str) -> None:
+    assert said in network(**FACTS, nic=reading).answer
+
+
+def test_kilobytes_are_not_kilobits() -> None:
+    answer = network(**FACTS, nic_kb_per_s=200_210).answer
+    assert "200,210 KB/s on the interface is 1.64 Gbit/s, not 200 Mbit/s" in answer
+
+
+def test_an_order_that_the_run_exceeds_twice_is_not_believed() -> None:
+    found = network(**(FACTS | {"step_seconds": 1.1, "gpu": "K80"}), link="1gbit")
+    assert found.verdict == "unknown"
+    assert "the 1 Gbit/s that were named cannot be this link's rate" in found.answer

@@ -1,0 +1,105 @@
+"""plan/request.py: what is asked, what is missing, and the plan as text and JSON."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from dragoman.config import Training
+from dragoman.errors import DataError, UsageError
+from dragoman.plan import document, show
+from dragoman.plan.request import Request, plan
+
+RUNS = Path(__file__).parents[1] / "runs"
+V100S = Request(Training(), hosts=2, workers=2, link="1gbit", gpu="V100")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"gpu": None}, "what computes is not known"),
+        ({"gpu": "V100", "wants_calibration": True}, "more than once"),
+        ({"gpu": "Z80"}, "Z80: not in the table"),
+        ({"link": None}, "nothing said of what joins them"),
+        ({"link": "fast"}, "--link fast: no rate"),
+        ({"epochs": 3.0}, "--epochs without a corpus"),
+    ],
+)
+def test_what_is_missing_is_said(changes: dict[str, object], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        plan(replace(V100S, **changes))  # type: ignore[arg-type]
+
+
+def test_a_data_set_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no data set here"):
+        plan(replace(V100S, data=tmp_path))
+
+
+def test_the_public_runs_lie_in_the_interval_of_a_plan_that_knows_nothing_of_them() -> None:
+    """Two hosts with two V100 each, 256 pairs on each, 1 Gbit/s as ordered: 1.7 s in most of them."""
+    settings = Training.model_validate(
+        {
+            "data": {"unit": "pairs", "step": 1024, "microbatch": 256},
+            "train": {"precision": "fp16"},
+        }
+    )
+    made = plan(replace(V100S, settings=settings)).forecast
+    assert made.costs["value"].wire_bytes == pytest.approx(365.3e6, rel=1e-3)
+    assert made.step_seconds.low < 1.7 < made.step_seconds.high
+    assert made.binds == "exchange"
+
+
+def test_idle_ranks_are_pointed_out() -> None:
+    few = Training.model_validate({"data": {"step": 2000, "microbatch": 1000}})
+    assert any("leaves 2 of 4 ranks idle" in text for text in plan(replace(V100S, settings=few)).assumptions)
+
+
+def test_text_and_json_say_the_same() -> None:
+    made = plan(replace(V100S, price_per_hour=5.0, pairs=4_500_000, epochs=2.0))
+    output = io.StringIO()
+    show.show(made, Console(width=120, file=output))
+    said, values = output.getvalue(), json.loads(document.text(made))
+    assert f"{values['money']['value']:,.2f}" in said
+    assert values["binds"] == "exchange"
+    assert "Binds: the exchange of gradients" in said
+    assert sum(row["is_fastest"] for row in values["alternatives"]) == 1
+    assert said.count("\n* fastest:") == said.count("\n$ cheapest:") == 1
+    for number in ("step_seconds", "seconds", "money", "disk_bytes", "memory_bytes_per_rank", "steps"):
+        assert values[number]["low"] <= values[number]["value"] <= values[number]["high"]
+    assert all(part["source"] for part in values["step_parts_seconds"].values())
+
+
+def test_a_run_of_another_model_is_trusted_less(tmp_path: Path) -> None:
+    shutil.copy(RUNS / "compute-bound.db", tmp_path / "records.db")
+    made = plan(Request(Training(), run=tmp_path)).forecast
+    assert "on another model or microbatch" in made.pace.seconds_per_flop.source
+    assert made.step_seconds.high > 1.4 * made.step_seconds.value
+    assert made.work.corpus.vocabulary < 3_000, "the corpus is the run's"
+
+
+def test_a_saved_plan_is_read_back_and_damage_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "plan.json"
+    assert document.load(path) is None
+    made = plan(V100S)
+    document.save(made, path)
+    saved = document.load(path)
+    assert saved
+    assert saved.step_seconds.value == made.forecast.step_seconds.value
+    path.write_text("{}")
+    with pytest.raises(DataError, match="not a plan that this version reads"):
+        document.load(path)
+
+
+def test_planning_does_not_load_torch() -> None:
+    code = (
+        "import sys; from dragoman.config import Training; from dragoman.plan import request, show;"
+        "show.show(request.plan(request.Request(Training(), gpu='V100')));"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0

@@ -1,0 +1,20 @@
+"""plan/size.py: the count of a model that was not built, against one that was."""
+
+import pytest
+
+from dragoman.config import Model
+from dragoman.model import Transformer
+from dragoman.plan import size
+
+SMALL = Model(width=16, heads=4, encoder_layers=2, decoder_layers=3, feedforward=24)
+
+
+@pytest.mark.parametrize("config", [SMALL, Model(width=32, heads=2, encoder_layers=1, decoder_layers=1)])
+def test_tensors_are_those_of_the_model_in_its_own_order(config: Model) -> None:
+    built = [parameter.numel() for parameter in Transformer(config, 50).parameters()]
+    assert size.tensors(config, 50) == built
+    assert size.parameters(config, 50) == sum(built)
+
+
+def test_the_base_model_has_as_many_parameters_as_the_public_runs() -> None:
+    assert size.parameters(Model(), 32_768) == 60_880_896

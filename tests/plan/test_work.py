@@ -1,0 +1,46 @@
+"""plan/work.py: steps, tokens and sizes of a run."""
+
+import pytest
+
+from dragoman.config import Data, Training
+from dragoman.errors import UsageError
+from dragoman.plan import flops
+from dragoman.plan.work import Corpus, Work
+from tests.plan import build
+
+
+def test_epochs_are_counted_in_pairs_of_a_step() -> None:
+    work = build.work(step=4_000)
+    assert work.pairs_per_step() == 200
+    assert work.steps(3).value == 150
+    assert work.steps(None).value == 1_000
+
+
+def test_epochs_without_a_corpus_are_wrong_use() -> None:
+    with pytest.raises(UsageError, match="--pairs N"):
+        Work(Training(), Corpus.usual(None)).steps(1)
+
+
+def test_a_step_of_pairs_is_less_sure_than_one_of_tokens_where_lengths_are_not_known() -> None:
+    def spread(data: Data) -> float:
+        work = Work(Training(data=data), Corpus.usual(None))
+        return work.flops_per_step("high") / work.flops_per_step("low")
+
+    assert spread(Data(unit="pairs", step=1_024, microbatch=64)) > 1.25
+    assert spread(Data()) < 1.02
+
+
+def test_work_is_that_of_the_flop_count() -> None:
+    work = build.work()
+    expected = flops.step(build.TINY, 1_000, source_tokens=8_000, target_tokens=8_000, pairs=400)
+    assert work.flops_per_step() == pytest.approx(expected)
+
+
+def test_what_was_not_counted_is_said() -> None:
+    assert build.corpus().assumptions == []
+    assert any("32,768 pieces" in text for text in Corpus.usual(None).assumptions)
+
+
+def test_disk_holds_the_checkpoints_that_are_kept_and_the_one_being_written() -> None:
+    work = Work(Training(), Corpus.usual(None))
+    assert work.disk_bytes.value == pytest.approx(4 * 12 * 60_880_896, rel=0.01)

@@ -1,0 +1,99 @@
+"""report/planned.py: a plan that was made for a run, against what the run took."""
+
+import io
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from dragoman.config import Training
+from dragoman.explain.run import explain
+from dragoman.measure import database
+from dragoman.plan import document
+from dragoman.plan.request import Request, plan
+from dragoman.report import planned, text, write
+from dragoman.rundir import RunFolder
+
+RUNS = Path(__file__).parents[1] / "runs"
+PAST = Request(Training(), hosts=2, workers=1, run=None)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A recorded run over 100 Mbit/s, planned by one over a fast link."""
+    past, run = tmp_path / "fast", tmp_path / "slow"
+    past.mkdir()
+    shutil.copy(RUNS / "fast-link.db", past / "records.db")
+    settings = Training.model_validate(
+        {
+            "model": {"width": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "feedforward": 512},
+            "data": {"step": 2048, "microbatch": 512},
+            "train": {"steps": 105},
+        }
+    )
+    asked = replace(PAST, settings=settings, run=past, link="100mbit")
+    document.save(plan(asked), RunFolder(run).plan)
+    shutil.copy(RUNS / "slow-link-100.db", run / "records.db")
+    return run
+
+
+def compare(folder: Path) -> planned.Comparison | None:
+    records = database.read(folder / "records.db")
+    return planned.compare(folder, records, explain(records))
+
+
+def test_each_part_stands_beside_what_was_planned(run: Path) -> None:
+    comparison = compare(run)
+    assert comparison
+    parts = {part.name: part for part in comparison.parts}
+    step = parts["step_seconds"]
+    assert step.actual == pytest.approx(step.planned.value, rel=0.15)
+    assert {"computing_seconds", "exchange_seconds", "training_seconds", "startup_seconds"} <= set(parts)
+    assert parts["exchange_seconds"].actual == pytest.approx(parts["exchange_seconds"].planned.value, rel=0.3)
+    assert "Planned for 2 hosts with 1 rank each" in comparison.note
+    assert "the two are not the same run" not in comparison.note
+
+
+def test_a_run_that_stopped_early_is_held_against_its_share_of_the_plan(run: Path) -> None:
+    comparison = compare(run)
+    assert comparison
+    assert "were made: the plan is for as many" in comparison.note
+    training = next(part for part in comparison.parts if part.name == "training_seconds")
+    assert training.actual == pytest.approx(training.planned.value, rel=0.2)
+
+
+def test_every_form_of_the_report_shows_it(run: Path) -> None:
+    records = database.read(run / "records.db")
+    findings = explain(records)
+    write.write(records, findings, run)
+    assert "Planned against actual" in (run / "report.html").read_text()
+    assert "## Planned against actual" in (run / "report.md").read_text()
+    parts = json.loads((run / "findings.json").read_text())["planned"]["parts"]
+    assert all(part["low"] <= part["planned"] <= part["high"] for part in parts)
+    output = io.StringIO()
+    text.show(records, findings, Console(width=120, file=output), compare(run))
+    assert "Planned against actual" in output.getvalue()
+
+
+def test_a_run_on_other_machines_is_not_passed_off_as_the_planned_one(run: Path) -> None:
+    shutil.copy(RUNS / "compute-bound.db", run / "records.db")
+    comparison = compare(run)
+    assert comparison
+    assert "1 rank on 1 host: the two are not the same run" in comparison.note
+
+
+def test_without_a_plan_nothing_is_said_and_a_damaged_one_spoils_no_report(run: Path) -> None:
+    RunFolder(run).plan.write_text("[]")
+    records = database.read(run / "records.db")
+    comparison = compare(run)
+    assert comparison
+    assert not comparison.rows
+    write.write(records, explain(records), run)
+    assert "not a plan that this version reads" in (run / "report.md").read_text()
+    RunFolder(run).plan.unlink()
+    assert compare(run) is None
+    write.write(records, explain(records), run)
+    assert "Planned against actual" not in (run / "report.md").read_text()

@@ -1,0 +1,84 @@
+"""Requests that wait are translated together; too many are refused at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serve import stand_in
+from tests.serve.stand_in import Server
+
+
+def ask(server: Server, text: object, **fields: object) -> httpx.Response:
+    with server.client() as client:
+        return client.post("/v1/translate", json={"text": text, **fields})
+
+
+def test_what_waits_goes_as_one_batch_and_each_gets_its_own(tmp_path: Path) -> None:
+    with stand_in.started(tmp_path) as server, ThreadPoolExecutor(20) as clients:
+        with server.busy():
+            first = clients.submit(ask, server, "first")
+            server.wait_for_call()
+            others = [clients.submit(ask, server, [f"a{number}", f"b{number}"]) for number in range(15)]
+            server.wait_for("dragoman_waiting_texts", 30)
+        assert first.result().json()["translations"][0]["text"] == "FIRST"
+        for number, other in enumerate(others):
+            found = [one["text"] for one in other.result().json()["translations"]]
+            assert found == [f"A{number}", f"B{number}"]
+        assert [len(call["texts"]) for call in server.calls()] == [1, 30]  # type: ignore[arg-type]
+
+
+def test_unlike_options_and_more_than_a_batch_holds_are_not_mixed(tmp_path: Path) -> None:
+    with stand_in.started(tmp_path, "--batch-texts", 3) as server, ThreadPoolExecutor(20) as clients:
+        with server.busy():
+            first = clients.submit(ask, server, "first")
+            server.wait_for_call()
+            clients.submit(ask, server, list("abcde"))
+            server.wait_for("dragoman_waiting_texts", 5)
+            wide = clients.submit(ask, server, "wide", options={"beam": 8})
+            server.wait_for("dragoman_waiting_texts", 6)
+        assert wide.result().status_code == first.result().status_code == 200
+        calls = [(call["texts"], call["beam"]) for call in server.calls()]
+        assert calls == [(["first"], 4), (list("abc"), 4), (list("de"), 4), (["wide"], 8)]
+
+
+def test_past_the_limit_of_requests_the_answer_is_429_at_once(tmp_path: Path) -> None:
+    with stand_in.started(tmp_path, "--requests", 4) as server, ThreadPoolExecutor(4) as clients:
+        with server.busy():
+            kept = [clients.submit(ask, server, f"text {number}") for number in range(4)]
+            server.wait_for("dragoman_requests_under_way", 4)
+            refused = [ask(server, f"more {number}") for number in range(10)]  # while nothing gets done
+        assert [(one.status_code, one.headers["retry-after"]) for one in refused] == [(429, "1")] * 10
+        assert [one.result().status_code for one in kept] == [200] * 4
+        assert ask(server, "again").status_code == 200
+
+
+def test_past_the_limit_of_waiting_characters_too(tmp_path: Path) -> None:
+    with stand_in.started(tmp_path, "--characters", 100) as server, ThreadPoolExecutor(20) as clients:
+        with server.busy():
+            kept = [clients.submit(ask, server, "first")]
+            server.wait_for_call()
+            kept += [clients.submit(ask, server, "x" * 100) for _ in range(10)]
+            server.wait_for("dragoman_waiting_texts", 10)
+            refused = ask(server, "x")
+        assert (refused.status_code, refused.json()) == (
+            429,
+            {"error": "busy: 1,000 characters wait already"},
+        )
+        assert [one.result().status_code for one in kept] == [200] * 11
+
+
+def test_a_client_that_leaves_takes_its_text_out_of_the_queue(tmp_path: Path) -> None:
+    with stand_in.started(tmp_path) as server, ThreadPoolExecutor(4) as clients:
+        with server.busy():
+            first = clients.submit(ask, server, "first")
+            server.wait_for_call()
+            with server.client() as client, pytest.raises(httpx.TimeoutException):
+                client.post("/v1/translate", json={"text": "impatient"}, timeout=0.5)
+            server.wait_for('dragoman_requests_total{path="/v1/translate",status="499"}', 1)
+        assert first.result().status_code == 200
+        assert ask(server, "last").status_code == 200
+        assert [call["texts"] for call in server.calls()] == [["first"], ["last"]]

@@ -1,0 +1,45 @@
+"""Models by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import UsageError
+from dragoman.serve import models
+from dragoman.serve.refusal import Refusal
+from tests.serve.stand_in import CapitalEngine
+
+
+class Unlabelled(CapitalEngine):
+    languages = None  # type: ignore[assignment]
+
+
+def engine(path: Path) -> CapitalEngine:
+    return (Unlabelled if "plain" in path.name else CapitalEngine)(None, None)
+
+
+def test_a_model_is_called_as_told_or_after_its_run() -> None:
+    found = models.load(["first=runs/a", "runs/tuesday/best", "runs/wednesday"], engine)
+    assert list(found.served) == ["first", "tuesday", "wednesday"]
+
+
+def test_a_model_that_does_not_know_its_languages_takes_them_from_its_name() -> None:
+    found = models.load(["fi-sv=plain", "opus=plain"], engine)
+    assert [model.languages for model in found.served.values()] == [("fi", "sv"), None]
+    assert found.pairs == [("fi", "sv")]
+    assert found.choose(None, "fi", None).name == "fi-sv"
+    assert found.choose(None, "xx", "yy").name == "opus"  # it may well translate these
+
+
+def test_names_that_clash_or_cannot_stand_in_metrics_are_wrong_use() -> None:
+    for words in (["a=x", "a=y"], ["runs/a", "other/a"], ['q"=x'], ["=x"], ["a b=x"]):
+        with pytest.raises(UsageError):
+            models.load(words, engine)
+
+
+def test_what_no_model_fits_is_refused_with_what_there_is() -> None:
+    found = models.load(["runs/a"], engine)
+    with pytest.raises(Refusal, match="no model from fi to any; there are en-de"):
+        found.choose(None, "fi", None)
