@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+# The tests start hundreds of programs: where bytecode may not be kept, each compiles our modules again (0.4 s).
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: env demo test check format bench clean
 

@@ -16,7 +16,7 @@ from tests.train import runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
 
-# 1.9 MB of gradients, which take 0.7 s, beside a twentieth of a second of computing.
+# 1.9 MB of gradients, which take a quarter of a second, beside a twentieth of computing.
 LITTLE_COMPUTING = (
     "model.width=128",
     "model.feedforward=512",
@@ -42,7 +42,7 @@ def test_what_auto_measured_is_kept_and_not_measured_again_when_a_run_goes_on(
 ) -> None:
     run = tmp_path / "run"
     chosen = []
-    for steps, rate in ((8, "20mbit"), (16, None)):
+    for steps, rate in ((8, "60mbit"), (16, None)):
         with Cluster(hosts=2, rate=rate) as cluster:
             words = runs.arguments(task, run, f"train.steps={steps}", "sync.mode=auto", *LITTLE_COMPUTING)
             for rank in ranks.on_hosts(cluster, "dragoman", words, [1, 1]):
