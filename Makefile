@@ -33,13 +33,13 @@ format: env
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Three hours on an otherwise idle machine; each is a command of its own as well. The last needs DRAGOMAN_DATA.
+# Four hours on an otherwise idle machine; each is a command of its own as well. Three need DRAGOMAN_DATA.
 bench: env
 	$(BIN)/python benchmarks/prepare.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/truth.py --repeat 3
-	$(BIN)/python benchmarks/speed.py --repeat 3
 	$(BIN)/python benchmarks/plan.py --only here --repeat 3
+	$(BIN)/python benchmarks/speed.py --repeat 3
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/serve.py
 
