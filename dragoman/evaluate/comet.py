@@ -66,7 +66,7 @@ class Comet(Metric):
         return {}
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
-        raise NotImplementedError("COMET scores many sentences at a time")
+        raise TypeError("COMET scores many sentences at a time")
 
 
 def _load() -> Any:

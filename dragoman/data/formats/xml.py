@@ -44,12 +44,7 @@ def units(path: Path, root: str, names: Sequence[str]) -> Iterator[etree._Elemen
                 _forget(unit)
         found = name_of(parser.close())
     except etree.XMLSyntaxError as error:
-        raise DataError(
-            f"broken XML: {error.msg}",
-            path=path,
-            line=error.lineno or 1,
-            hint=f"xmllint --noout {path.name} shows the place; export the file again or mend it there",
-        ) from error
+        raise broken(path, error) from error
     if found != root:
         raise DataError(
             f"found <{found}> as the outermost element, expected <{root}>",
@@ -104,3 +99,12 @@ def line_of(unit: etree._Element) -> int:
     while first.text is None and len(first):
         first = first[0]
     return line - (first.text or "").count("\n")
+
+
+def broken(path: Path, error: etree.XMLSyntaxError) -> DataError:
+    return DataError(
+        f"broken XML: {error.msg}",
+        path=path,
+        line=error.lineno or 1,
+        hint=f"xmllint --noout {path.name} shows the place; export the file again or mend it there",
+    )

@@ -64,12 +64,7 @@ def _parse(path: Path) -> etree._ElementTree:
     try:
         root = etree.fromstring(b"".join(files.blocks(path)), parser)
     except etree.XMLSyntaxError as error:
-        raise DataError(
-            f"broken XML: {error.msg}",
-            path=path,
-            line=error.lineno or 1,
-            hint=f"xmllint --noout {path.name} shows the place; export the file again or mend it there",
-        ) from error
+        raise xml.broken(path, error) from error
     if xml.name_of(root) != "xliff":
         raise DataError(
             f"found <{xml.name_of(root)}> as the outermost element, expected <xliff>", path=path, line=1
