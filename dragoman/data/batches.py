@@ -140,6 +140,23 @@ class Batches:
         return [[microbatches[index] for index in group.tolist()] for group in groups]
 
 
+class Lookahead(Iterator[Step]):
+    """Steps one after the other. The one to come can be had before its turn, while a device is busy."""
+
+    def __init__(self, steps: Iterator[Step]):
+        self._steps = steps
+        self._ahead: Step | None = None
+
+    def __next__(self) -> Step:
+        step, self._ahead = self.peek(), None
+        return step
+
+    def peek(self) -> Step:
+        if self._ahead is None:
+            self._ahead = next(self._steps)
+        return self._ahead
+
+
 def load(part: Part, rows: np.ndarray) -> Microbatch:
     """These pairs of a part as a microbatch."""
     return Microbatch(*part.source.take(rows), *part.target.take(rows))

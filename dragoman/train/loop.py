@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.batches import Batches, Step
+from dragoman.data.batches import Batches, Lookahead, Step
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder, StepRow
 from dragoman.measure.tensorboard import Curves
@@ -50,9 +50,11 @@ def train(state: State, run: Run) -> StopReason:
     run.recorder.started(state.step)
     pace = Pace()
     run.phases.begin("data")
-    for batch in run.batches.after(state.position):
+    batches = Lookahead(run.batches.after(state.position))
+    for batch in batches:
         run.counterfactual.before_step(batch)
-        outcome = run.stepper.update(batch, stop_wanted=run.interrupt.wanted or run.saver.has_failed)
+        stop_wanted = run.interrupt.wanted or run.saver.has_failed
+        outcome = run.stepper.update(batch, stop_wanted, upcoming=batches.peek)
         phases = run.phases.end_step()
         state.advance(batch, outcome, float(phases.sum()))
         run.counterfactual.after_step(state.step, phases)

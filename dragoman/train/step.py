@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import blake2b
 from typing import NamedTuple
@@ -51,9 +52,12 @@ class Stepper:
         self._scaler = torch.amp.GradScaler("cuda", enabled=on_gpu and config.precision == "fp16")
         if state.loss_scale:
             self._scaler.load_state_dict(state.loss_scale)
+        self._ahead: tuple[np.ndarray, Microbatch] | None = None  # its rows, and what they hold
 
-    def update(self, batch: Step, stop_wanted: bool) -> StepOutcome:
-        """One optimizer update over all ranks. Collective."""
+    def update(
+        self, batch: Step, stop_wanted: bool, upcoming: Callable[[], Step] | None = None
+    ) -> StepOutcome:
+        """One optimizer update over all ranks, and the upcoming step made ready meanwhile. Collective."""
         state, config = self._state, self._state.config.train
         rate = learning_rate(state.step, config, state.config.model.width)
         optimizer.set_learning_rate(state.optimizer, rate)
@@ -63,7 +67,10 @@ class Stepper:
         self._scaler.unscale_(state.optimizer)
         limit = config.clip_norm or math.inf
         # Gradients are the same on all ranks that exchanged them, so these come to the same decision.
-        norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit))  # waits for the device
+        norm_on_device = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
+        if upcoming:
+            self._load_ahead(upcoming())
+        norm = float(norm_on_device)  # waits for the device
         if (is_finite := math.isfinite(norm)) and self._tokens(batch):
             self._scaler.step(state.optimizer)
         self._scaler.update()
@@ -153,13 +160,26 @@ class Stepper:
 
     def _forward(self, part: _Part) -> Tensor:
         self._phases.begin("data")
-        microbatch = self._batches.load(part.rows)
+        microbatch = self._load(part.rows)
         self._phases.begin("forward")
         torch.manual_seed(part.seed)  # dropout depends on what is computed, not on who computes it
         with self._autocast():
             return self._exchange.model(
                 *tensors(microbatch, self._world.device), self._state.config.train.label_smoothing
             )
+
+    def _load_ahead(self, batch: Step) -> None:
+        """The first microbatch of a step, while a GPU still computes the one before it."""
+        self._phases.begin("data")
+        rows = self._parts(batch)[0].rows
+        self._ahead = rows, self._batches.load(rows)
+        self._phases.begin("optimizer")
+
+    def _load(self, rows: np.ndarray) -> Microbatch:
+        ahead, self._ahead = self._ahead, None
+        if ahead and np.array_equal(ahead[0], rows):
+            return ahead[1]
+        return self._batches.load(rows)
 
     def _autocast(self) -> AbstractContextManager[object]:
         return torch.autocast("cuda", self._precision) if self._precision else nullcontext()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from dragoman import config
 from dragoman.config import Training
-from dragoman.data.batches import Batches, StepSize
+from dragoman.data.batches import Batches, Lookahead, StepSize
 from dragoman.data.store import DataSet
 from dragoman.errors import DragomanError
 from dragoman.measure.phases import Phases
@@ -54,6 +55,13 @@ class Bench:
         outcome = self.stepper.update(batch, stop_wanted=False)
         self.state.advance(batch, outcome, 0.0)
         return outcome
+
+    def steps_looking_ahead(self, number: int) -> None:
+        """As the training loop makes them."""
+        batches = Lookahead(self.batches.after(self.state.position))
+        for batch in islice(batches, number):
+            outcome = self.stepper.update(batch, stop_wanted=False, upcoming=batches.peek)
+            self.state.advance(batch, outcome, 0.0)
 
     def replace_forward(self, forward: Callable[[Forward], Forward]) -> None:
         """The model computes through this from now on."""

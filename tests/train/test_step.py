@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from dragoman.data.batches import Microbatch
 from dragoman.errors import DragomanError
 from dragoman.sync import world as worlds
 from dragoman.sync.world import World
@@ -97,6 +100,27 @@ def test_computing_in_parts_changes_nothing(task: Task, world: World, parts: int
     whole, split = bench(task, world), bench(task, world, f"data.split={parts}")
     whole.step(), split.step()
     assert_same_weights(whole, split)
+
+
+def test_the_next_steps_first_microbatch_is_loaded_while_this_one_is_computed(
+    task: Task, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, ahead = bench(task, world), bench(task, world)
+    loaded: list[list[int]] = []
+    load = ahead.batches.load
+
+    def noting(rows: np.ndarray) -> Microbatch:
+        loaded.append(rows.tolist())
+        return load(rows)
+
+    monkeypatch.setattr(ahead.batches, "load", noting)
+    steps = list(islice(plain.batches.after(plain.state.position), 3))
+    ahead.steps_looking_ahead(2)
+    in_order = [rows.tolist() for step in steps for rows in step.microbatches]
+    assert loaded == in_order[: 1 - len(steps[2].microbatches)]  # each once, and the third step's first
+    for _ in range(2):
+        plain.step()
+    assert_same_weights(plain, ahead)
 
 
 def test_dropout_is_a_matter_of_seed_and_step(task: Task, world: World) -> None:
