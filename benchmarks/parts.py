@@ -1,0 +1,189 @@
+"""What each part of a fast step buys: target tokens per CPU-second as it is, and with one part taken away.
+
+    python benchmarks/parts.py configs/transformer-tiny.toml --data WORK/tiny/data [--repeat 9] [--steps 2]
+
+One core; forward, backward and optimizer, without exchange and recording. Every way is a process of its own;
+in each repetition all of them compute the same steps in turns, and ratios are taken within it. The data set
+is one that speed.py has prepared (--folder WORK).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from unittest import mock
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.optim import Adam, Optimizer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from dragoman import config
+from dragoman.config import Train, Training
+from dragoman.data.batches import Batches, Microbatch, Position, StepSize
+from dragoman.data.store import DataSet
+from dragoman.data.tokens import PAD
+from dragoman.launch.environment import MALLOC
+from dragoman.model import Transformer
+from dragoman.train import optimizer
+from dragoman.train.step import tensors
+
+AS_IT_IS = "as it is"
+WITHOUT_TUNABLES = "without the allocator's tunables"
+WITHOUT_HUGE_PAGES = "without huge pages"
+PADDED = "padded to the longest sentence of a microbatch"
+BERNOULLI = "torch's dropout"
+WHOLE_LOGITS = "projection and F.cross_entropy"
+ADAM_BY_TENSOR = "Adam, a tensor at a time"
+ADAM_FOREACH = "Adam with foreach"
+WAYS = (
+    AS_IT_IS,
+    WITHOUT_TUNABLES,
+    WITHOUT_HUGE_PAGES,
+    PADDED,
+    BERNOULLI,
+    WHOLE_LOGITS,
+    ADAM_BY_TENSOR,
+    ADAM_FOREACH,
+)
+
+
+def environment(way: str) -> dict[str, str]:
+    tunables = {WITHOUT_TUNABLES: "", WITHOUT_HUGE_PAGES: MALLOC.replace(":glibc.malloc.hugetlb=1", "")}
+    return {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": tunables.get(way, MALLOC)}
+
+
+def patches(way: str) -> dict[str, Callable[..., Tensor]]:
+    """What is replaced in the model."""
+    if way == WHOLE_LOGITS:
+        return {"dragoman.model.transformer.cross_entropy_sum": _whole_logits}
+    if way == BERNOULLI:
+        return {
+            "dragoman.model.transformer.dropout": F.dropout,
+            "dragoman.model.attention.dropout": F.dropout,
+            "dragoman.model.transformer.add_dropped": lambda x, change, rate: x + F.dropout(change, rate),
+            "dragoman.model.transformer.relu_dropped": lambda x, rate: F.dropout(
+                F.relu(x, inplace=True), rate
+            ),
+        }
+    return {}
+
+
+def _whole_logits(hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float) -> Tensor:
+    return F.cross_entropy(F.linear(hidden, weight), target, reduction="sum", label_smoothing=smoothing)
+
+
+def build_optimizer(way: str, model: Transformer, settings: Train) -> Optimizer:
+    betas = settings.beta1, settings.beta2
+    if way == ADAM_BY_TENSOR:
+        return Adam(model.parameters(), betas=betas, eps=settings.epsilon, foreach=False)
+    if way == ADAM_FOREACH:
+        return Adam(model.parameters(), betas=betas, eps=settings.epsilon, foreach=True)
+    return optimizer.build(model, settings)
+
+
+def padded(microbatch: Microbatch) -> Microbatch:
+    """Every sentence as long as the longest: what is computed where rows are not packed."""
+    sides = []
+    for tokens, lengths in (
+        (microbatch.source, microbatch.source_lengths),
+        (microbatch.target, microbatch.target_lengths),
+    ):
+        grid = np.full((len(lengths), lengths.max()), PAD, tokens.dtype)
+        grid[np.arange(lengths.max()) < lengths[:, None]] = tokens
+        sides += [grid.ravel(), np.full_like(lengths, lengths.max())]
+    return Microbatch(*sides)
+
+
+def work(way: str, settings: Training, data: DataSet, steps: int) -> None:
+    """Computes the steps once for every line on standard input, and answers with tokens per CPU-second."""
+    torch.manual_seed(1)
+    model = Transformer(settings.model, len(data.tokenizer)).train()
+    adam = build_optimizer(way, model, settings.train)
+    optimizer.set_learning_rate(adam, 1e-4)
+    batches = Batches(data, StepSize(settings.data.step, settings.data.microbatch), settings.train.seed)
+    loaded = [
+        [batches.load(rows) for rows in step.microbatches]
+        for step in islice(batches.after(Position()), steps)
+    ]
+    shape = padded if way == PADDED else lambda microbatch: microbatch
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        began, tokens = time.process_time(), 0
+        for step in loaded:
+            for microbatch in step:
+                loss = model(*tensors(shape(microbatch), torch.device("cpu")), settings.train.label_smoothing)
+                (loss / settings.data.step).backward()
+                tokens += microbatch.target_tokens
+            adam.step()
+            model.zero_grad(set_to_none=False)
+        print(tokens / (time.process_time() - began), flush=True)
+
+
+def compare(command: Sequence[str], repeat: int) -> Iterator[str]:
+    workers = {
+        way: subprocess.Popen(
+            [*command, "--way", way],
+            env=environment(way),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for way in WAYS
+    }
+    speeds: dict[str, list[float]] = {way: [] for way in WAYS}
+    for worker in workers.values():
+        assert worker.stdout and worker.stdout.readline() == "ready\n"
+    for repetition in range(-1, repeat):  # the first time memory is allocated
+        for way, worker in workers.items():
+            assert worker.stdin and worker.stdout
+            print(file=worker.stdin, flush=True)
+            speed = float(worker.stdout.readline())
+            if repetition >= 0:
+                speeds[way].append(speed)
+    for worker in workers.values():
+        worker.communicate()
+    yield "| | target tokens per CPU-second | of as it is |"
+    yield "| --- | --- | --- |"
+    for way, found in speeds.items():
+        ratios = sorted(own / whole for own, whole in zip(found, speeds[AS_IT_IS], strict=True))
+        spread = f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})" if way != AS_IT_IS else ""
+        yield f"| {way} | {median(found):,.0f} | {spread} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=2, help="of each turn")
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if not arguments.way:
+        command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), sys.executable, *sys.argv]
+        print("\n".join(compare(command, arguments.repeat)))
+        return 0
+    size = ("data.unit=tokens", "data.step=4096", "data.microbatch=1024")
+    settings = config.load(Training, arguments.config, size)
+    with ExitStack() as stack:
+        for name, replacement in patches(arguments.way).items():
+            stack.enter_context(mock.patch(name, replacement))
+        work(arguments.way, settings, DataSet(arguments.data), arguments.steps)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
