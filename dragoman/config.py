@@ -112,7 +112,9 @@ class Train(Section):
     )
     rate: float = Field(2.0, gt=0, description="factor of the transformer schedule, peak of the others")
     warmup_steps: int = Field(8_000, ge=0, description="steps of rising learning rate")
-    optimizer: Literal["adam", "adamw"] = "adam"
+    optimizer: Literal["adam", "adamw", "muon"] = Field(
+        "adam", description="muon: for the matrices of layers, with Adam for the rest"
+    )
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.997, ge=0, lt=1)
     epsilon: float = Field(1e-9, gt=0)

@@ -1,4 +1,4 @@
-"""Adam and AdamW, and their state as named tensors that safetensors can hold."""
+"""Adam, AdamW and Muon, and their state as named tensors that safetensors can hold."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from torch.optim import Adam, AdamW, Optimizer
 
 from dragoman.config import Train
 from dragoman.model import Transformer
-
-_MOMENTS = ("exp_avg", "exp_avg_sq")
+from dragoman.train.muon import Muon
 
 
 def build(model: Transformer, config: Train) -> Optimizer:
@@ -19,6 +18,8 @@ def build(model: Transformer, config: Train) -> Optimizer:
     betas = (config.beta1, config.beta2)
     if config.optimizer == "adam":
         return Adam(model.parameters(), betas=betas, eps=config.epsilon, fused=True)
+    if config.optimizer == "muon":
+        return Muon(model, betas, config.epsilon)
     matrices = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() <= 1]  # norms and biases: decay does them no good
     groups: list[dict[str, Any]] = [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
@@ -31,13 +32,13 @@ def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
 
 
 def state(optimizer: Optimizer, model: Transformer) -> dict[str, Tensor]:
-    """All there is to resume: two moments per parameter, and the number of updates made."""
-    tensors = empty_state(model)  # what Adam begins with: no update may have been made yet
+    """All there is to resume: the moments of each parameter, and the number of updates made."""
+    tensors = empty_state(optimizer, model)  # what it begins with: no update may have been made yet
     for name, parameter in model.named_parameters():
         own = optimizer.state.get(parameter)
         if own:
             tensors["updates"] = own["step"]
-            tensors |= {f"{moment}.{name}": own[moment] for moment in _MOMENTS}
+            tensors |= {f"{moment}.{name}": own[moment] for moment in _moments(optimizer, parameter)}
     return tensors
 
 
@@ -47,13 +48,21 @@ def restore(optimizer: Optimizer, model: Transformer, tensors: dict[str, Tensor]
         optimizer.state[parameter] = {
             # Each parameter counts for itself: a shared tensor would be raised once per parameter.
             "step": tensors["updates"].clone(),
-            **{moment: tensors[f"{moment}.{name}"] for moment in _MOMENTS},
+            **{moment: tensors[f"{moment}.{name}"] for moment in _moments(optimizer, parameter)},
         }
 
 
-def empty_state(model: Transformer) -> dict[str, Tensor]:
+def empty_state(optimizer: Optimizer, model: Transformer) -> dict[str, Tensor]:
     """No update made: zeros, and room for a state that rank 0 will send."""
     tensors: dict[str, Tensor] = {"updates": torch.zeros((), device=next(model.parameters()).device)}
     for name, parameter in model.named_parameters():
-        tensors |= {f"{moment}.{name}": torch.zeros_like(parameter) for moment in _MOMENTS}
+        tensors |= {
+            f"{moment}.{name}": torch.zeros_like(parameter) for moment in _moments(optimizer, parameter)
+        }
     return tensors
+
+
+def _moments(optimizer: Optimizer, parameter: Tensor) -> tuple[str, ...]:
+    if isinstance(optimizer, Muon) and optimizer.has(parameter):
+        return ("exp_avg",)
+    return ("exp_avg", "exp_avg_sq")

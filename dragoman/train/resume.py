@@ -58,7 +58,8 @@ def _restore_tensors(state: State, loaded: Loaded | None, world: World) -> None:
     """Weights reach the other ranks when the exchange is built; what goes with them is sent here."""
     if loaded:
         state.model.load_state_dict(loaded.model)
-    moments = _sent_by_main(optimizer.empty_state(state.model), loaded.optimizer if loaded else {}, world)
+    room = optimizer.empty_state(state.optimizer, state.model)
+    moments = _sent_by_main(room, loaded.optimizer if loaded else {}, world)
     optimizer.restore(state.optimizer, state.model, moments)
     if any_rank(world, bool(loaded and loaded.outer)):
         empty = {name: torch.zeros_like(parameter) for name, parameter in state.model.named_parameters()}

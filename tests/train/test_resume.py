@@ -14,10 +14,14 @@ from tests.train.runs import Task
 SHORT = ("train.steps=6", "checkpoint.every=2", "evaluate.every=3")
 
 
-def test_a_run_in_pieces_ends_with_the_bytes_of_one_in_one_piece(here: Here, tmp_path: Path) -> None:
-    here.train(tmp_path / "whole", *SHORT)
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
+def test_a_run_in_pieces_ends_with_the_bytes_of_one_in_one_piece(
+    here: Here, tmp_path: Path, optimizer: str
+) -> None:
+    settings = (*SHORT, f"train.optimizer={optimizer}")
+    here.train(tmp_path / "whole", *settings)
     for steps in (1, 3, 4, 6):
-        here.train(tmp_path / "pieces", *SHORT, f"train.steps={steps}")
+        here.train(tmp_path / "pieces", *settings, f"train.steps={steps}")
     assert runs.trained(tmp_path / "pieces", 6) == runs.trained(tmp_path / "whole", 6)
 
 

@@ -1,0 +1,71 @@
+"""Muon: matrices of layers move along orthogonal directions, everything else as with Adam."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from dragoman.config import Model, Train
+from dragoman.model import Transformer
+from dragoman.train import optimizer
+from dragoman.train.muon import orthogonal
+
+WIDTH, RATE = 32, 0.01
+
+
+def built(name: str) -> tuple[Transformer, torch.optim.Optimizer]:
+    """A model with a gradient, and its optimizer."""
+    torch.manual_seed(1)
+    shape = {"width": WIDTH, "heads": 4, "encoder_layers": 1, "decoder_layers": 1, "feedforward": 2 * WIDTH}
+    model = Transformer(Model(**shape), 100)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    made = optimizer.build(model, Train(optimizer=name))
+    optimizer.set_learning_rate(made, RATE)
+    return model, made
+
+
+def changes(name: str) -> dict[str, Tensor]:
+    """What one step does to each parameter."""
+    model, made = built(name)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    made.step()
+    return {name: parameter.detach() - before[name] for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("shape", [(3, 16, 16), (2, 16, 48), (2, 48, 16)])
+def test_singular_values_end_near_one(shape: tuple[int, ...]) -> None:
+    left, values, right = torch.linalg.svd(torch.randn(shape), full_matrices=False)
+    uneven = left @ torch.diag_embed(values.clamp_min(0.05 * values.amax())) @ right
+    found = torch.linalg.svdvals(orthogonal(uneven))
+    assert found.min() > 0.6
+    assert found.max() < 1.25
+
+
+def test_each_projection_of_a_weight_is_a_matrix_of_its_own() -> None:
+    change = changes("muon")["encoder.layers.0.attention.query_key_value.weight"]
+    assert change.shape == (3 * WIDTH, WIDTH)
+    for projection in change.split(WIDTH):
+        # All along orthogonal rows: the norm tells that nearly all singular values are near 1.
+        spread = projection.norm() / (RATE * 0.2 * WIDTH**0.5) / WIDTH**0.5
+        assert 0.8 < spread < 1.1
+
+
+def test_updates_of_matrices_are_about_as_large_as_those_of_adam() -> None:
+    for name, change in changes("muon").items():
+        if "embedding" not in name and change.dim() > 1:
+            assert change.square().mean().sqrt() == pytest.approx(0.2 * RATE, rel=0.3), name
+
+
+def test_embeddings_norms_and_biases_follow_adam() -> None:
+    with_adam, with_muon = changes("adam"), changes("muon")
+    alike = {name for name in with_adam if torch.equal(with_adam[name], with_muon[name])}
+    assert alike == {name for name in with_adam if "embedding" in name or with_adam[name].dim() == 1}
+
+
+def test_a_matrix_has_one_moment_everything_else_two() -> None:
+    model, made = built("muon")
+    made.step()
+    kept = optimizer.state(made, model)
+    second = {name.removeprefix("exp_avg_sq.") for name in kept if name.startswith("exp_avg_sq.")}
+    assert second == {name for name, p in model.named_parameters() if "embedding" in name or p.dim() == 1}
+    assert kept["updates"] == 1
