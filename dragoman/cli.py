@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
@@ -602,6 +603,7 @@ def show(markdown: str) -> None:
 
 def main() -> None:
     """Runs a command; turns our errors into a message and an exit code."""
+    gc.set_threshold(20_000)  # of 700, the collector walks torch's objects while they load: 0.5 s of a start
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:

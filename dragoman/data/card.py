@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from dragoman.data.clean import MEANING, Reason
+from dragoman.data.reasons import MEANING, Reason
 from dragoman.errors import DataError
 
 SCHEMA = 1

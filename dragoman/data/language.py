@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-import langcodes
 import regex
 
 from dragoman.errors import UsageError
@@ -27,6 +26,8 @@ class ScriptCheck:
     """
 
     def __init__(self, language: str):
+        import langcodes  # here and below, as the other commands do without: its tables take 0.1 s to load
+
         script = langcodes.Language.get(language).maximize().script or "Latn"
         own = "".join(rf"\p{{{name}}}" for name in _WRITTEN_IN.get(script, (script,)))
         self._own = regex.compile(f"[{own}]")
@@ -55,6 +56,8 @@ class LanguageCheck:
 
 def primary(language: str) -> str:
     """The language without script or region, in two letters where it has such a code: `pt` of `por-BR`."""
+    import langcodes
+
     return langcodes.Language.get(language).language or language
 
 

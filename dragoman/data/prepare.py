@@ -18,12 +18,13 @@ import numpy as np
 from dragoman import __version__, atomic, config
 from dragoman.config import CleanRules
 from dragoman.data.card import Card, Check, CorpusFacts, Dropped, DroppedExample, PartFacts
-from dragoman.data.clean import Pair, Reason, hashes, normalise
+from dragoman.data.clean import Pair, hashes, normalise
 from dragoman.data.cleaned import CleanText, clean
 from dragoman.data.corpus import Corpus, read
 from dragoman.data.encode import encode
 from dragoman.data.jobs import Job
 from dragoman.data.parallel import Workers
+from dragoman.data.reasons import Reason
 from dragoman.data.selection import Fate, Selection, select
 from dragoman.data.store import SIDES, VOCABULARY_FILE, DataSet, fingerprint
 from dragoman.data.tokens import Tokenizer, learn

@@ -12,8 +12,9 @@ from enum import IntEnum
 import numpy as np
 
 from dragoman.config import HeldOut, Preparation
-from dragoman.data.clean import EXAMPLES_KEPT, Reason, Tally
+from dragoman.data.clean import EXAMPLES_KEPT, Tally
 from dragoman.data.cleaned import CleanText
+from dragoman.data.reasons import Reason
 from dragoman.errors import DataError
 
 _PARTS = 16  # duplicates are looked for in one part of the hashes at a time: less memory, same result

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
-from sacrebleu.metrics import BLEU, CHRF
 
 
 class Score(BaseModel):
@@ -43,12 +42,16 @@ class Evaluation(BaseModel):
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
+    from sacrebleu.metrics import BLEU  # when the first score is wanted: a run starts sooner
+
     metric = BLEU()
     score = metric.corpus_score(translations, [references])
     return Score(value=score.score, signature=str(metric.get_signature()))
 
 
 def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
+    from sacrebleu.metrics import CHRF
+
     metric = CHRF()
     score = metric.corpus_score(translations, [references])
     return Score(value=score.score, signature=str(metric.get_signature()))

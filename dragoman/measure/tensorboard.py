@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-
-from torch.utils.tensorboard import SummaryWriter
+from typing import TYPE_CHECKING
 
 from dragoman.measure.quality import Evaluation, Sample
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 # A full disk kills TensorBoard's own thread with a stack dump: let the next checkpoint stop the run instead.
 _ROOM_BYTES = 1 << 20
@@ -32,7 +35,15 @@ class TensorBoardCurves(Curves):
 
     def __init__(self, folder: Path, first_step: int):
         self._folder = folder
-        self._writer = SummaryWriter(str(folder), purge_step=first_step)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._first_step = first_step
+
+    @cached_property
+    def _writer(self) -> SummaryWriter:
+        """Its library is loaded with the first point: the run starts sooner."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        return SummaryWriter(str(self._folder), purge_step=self._first_step)
 
     def step(self, step: int, loss: float, rate: float, norm: float, tokens_per_second: float) -> None:
         if not self._has_room():

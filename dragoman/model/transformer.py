@@ -138,9 +138,12 @@ class Transformer(nn.Module):
                 f"model.width = {config.width}: must be even and a multiple of model.heads = {config.heads}"
             )
         self.config = config
-        self.embedding = nn.Embedding(vocabulary, config.width)
-        self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
+        device = torch.get_default_device()
+        with torch.device("meta"):  # else every layer draws weights first that are then drawn again
+            self.embedding = nn.Embedding(vocabulary, config.width)
+            self.encoder = Encoder(config)
+            self.decoder = Decoder(config)
+        self.to_empty(device=device)
         self._initialise()
 
     def forward(
@@ -198,6 +201,8 @@ class Transformer(nn.Module):
                 for weight in module.parameters():
                     for projection in weight.split(self.config.width):
                         nn.init.xavier_uniform_(projection)
+            elif isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
 
 
 def shift_right(target_N: Tensor, starts_B: Tensor) -> Tensor:

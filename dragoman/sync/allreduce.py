@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -35,6 +34,7 @@ class AllReduce(Exchange):
     ):
         """Collective: also sends rank 0's weights to all."""
         super().__init__(model, way)
+        self._ranks = dist.get_world_size(group)
         self._ddp = DistributedDataParallel(
             model,
             device_ids=[world.device.index] if world.device.type == "cuda" else None,
@@ -42,6 +42,7 @@ class AllReduce(Exchange):
             bucket_cap_mb=None if way.bucket_bytes == BUCKET_BYTES else way.bucket_bytes / 2**20,
             gradient_as_bucket_view=True,
             process_group=group,
+            init_sync=self._ranks > 1,  # the weights also pass through a copy where nobody else needs them
         )
         self._ddp._set_ddp_runtime_logging_sample_rate(1)  # DDP's own clocks, of every step
         self._courier = Courier(route, world.device) if route else None
@@ -66,15 +67,17 @@ class AllReduce(Exchange):
         ended, computed = times.get("backward_comm_time_end"), times.get("backward_compute_time_end")
         return (ended - computed) / 1e9 if ended and computed else 0.0
 
-    def settle(self, loss: torch.Tensor) -> None:
+    def settle(self, forward: Callable[[], Tensor]) -> None:
         """One exchange whose result is thrown away. Collective.
 
         DDP lays out its buckets anew after its first backward pass. From three ranks on the layout decides
         the order of summation, and so the last bits: a run that was stopped and one that was not agree only
         if the layout is settled before the first counted step.
         """
+        if self._ranks < 3:
+            return
         with self.microbatch(is_last=True):
-            (loss * 0).backward()
+            (forward() * 0).backward()
         self._ddp.zero_grad(set_to_none=False)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ is averaged and taken for a gradient, with which Nesterov's momentum steps from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -71,8 +71,8 @@ class DiLoCo(Exchange):
         """Inside the replica. To meet the others is all exposed: the step's own clock counts it."""
         return self._inner.exposed_seconds()
 
-    def settle(self, loss: Tensor) -> None:
-        self._inner.settle(loss)
+    def settle(self, forward: Callable[[], Tensor]) -> None:
+        self._inner.settle(forward)
 
     def restore_outer(self, outer: Mapping[str, Tensor]) -> None:
         for name, velocity in outer.items():

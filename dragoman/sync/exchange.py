@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -52,7 +52,7 @@ class Exchange:
         """Of the last exchange: from the end of computing to the end of communicating."""
         return 0.0
 
-    def settle(self, loss: torch.Tensor) -> None:
+    def settle(self, forward: Callable[[], torch.Tensor]) -> None:
         """Makes ready what the first exchange would change, without a trace. Collective."""
 
     def ends_round(self, step: int) -> bool:

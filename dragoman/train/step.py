@@ -99,7 +99,7 @@ class Stepper:
         """Makes the exchange ready before the first counted step, without a trace. Collective."""
         part = self._parts(batch)[-1]
         # One pair is enough, and out of memory cannot come up before the step that knows what to do about it.
-        self._exchange.settle(self._forward(part._replace(rows=part.rows[:1])))
+        self._exchange.settle(lambda: self._forward(part._replace(rows=part.rows[:1])))
         self._phases.discard()
 
     def seconds_without_exchange(self, batch: Step) -> float:

@@ -7,8 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.config import CleanRules
-from dragoman.data.clean import EXAMPLES_KEPT, MEANING, Cleaner, Example, Pair, Reason, Tally, hashes
+from dragoman.data.clean import EXAMPLES_KEPT, Cleaner, Example, Pair, Tally, hashes
 from dragoman.data.formats import RawPair
+from dragoman.data.reasons import MEANING, Reason
 
 
 def judge(source: str | bytes, target: str | bytes, **rules: object) -> Pair | Reason:

@@ -44,8 +44,8 @@ class Bench:
         self.state = State(filled, self.model, optimizer.build(self.model, filled.train))
         size = StepSize(filled.data.step, filled.data.microbatch, filled.data.unit)
         self.batches = Batches(data_set, size, filled.train.seed)
-        exchange = AllReduce(self.model, world, Way())
-        self.stepper = Stepper(self.state, exchange, self.batches, world, Phases())
+        self.exchange = AllReduce(self.model, world, Way())
+        self.stepper = Stepper(self.state, self.exchange, self.batches, world, Phases())
 
     def settle(self) -> None:
         self.stepper.settle(next(self.batches.after(self.state.position)))

@@ -87,12 +87,22 @@ def test_a_single_pair_that_does_not_fit_is_an_error(task: Task, world: World) -
         short.step()
 
 
-def test_settling_takes_less_memory_than_a_step(task: Task, world: World) -> None:
+def test_settling_takes_less_memory_than_a_step(
+    task: Task, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     short = bench(task, world)
     short.replace_forward(out_of_memory_above(1))
+    monkeypatch.setattr(short.exchange, "_ranks", 3)  # fewer have nothing to settle
     before = {name: tensor.clone() for name, tensor in short.model.state_dict().items()}
     short.settle()
+    assert short.model.embedding.weight.grad is not None  # it did compute
     assert all(torch.equal(before[name], tensor) for name, tensor in short.model.state_dict().items())
+
+
+def test_one_rank_and_two_begin_without_settling(task: Task, world: World) -> None:
+    short = bench(task, world)
+    short.replace_forward(out_of_memory_above(0))
+    short.settle()
 
 
 @pytest.mark.parametrize("parts", [2, 7])
