@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -57,7 +58,7 @@ def gradients(world: World, topology: Topology, way: Way) -> torch.Tensor:
     """After the exchange of real ones, on this rank."""
     made = model()
     exchange = choice.build(made, world, topology, way, Sync())
-    exchange.settle(lambda: loss_of(exchange, world.rank))
+    exchange.settle(partial(loss_of, exchange, world.rank))
     with exchange.microbatch(is_last=True):
         loss_of(exchange, world.rank).backward()
     exposed = exchange.exposed_seconds()
@@ -120,7 +121,7 @@ def timings(world: World, topology: Topology) -> dict[str, object]:
 def dying(world: World, topology: Topology) -> dict[str, object]:
     """The last rank leaves in the middle."""
     exchange = choice.build(model(), world, topology, Way(algorithm="hierarchical", wire="bf16"), Sync())
-    exchange.settle(lambda: loss_of(exchange, world.rank))
+    exchange.settle(partial(loss_of, exchange, world.rank))
     for step in range(3):
         if step == 1 and world.rank == world.size - 1:
             sys.exit(3)
@@ -138,7 +139,7 @@ def sent(world: World, topology: Topology) -> dict[str, object]:
         for wire in ("fp32", "bf16"):
             way = Way(algorithm=algorithm, wire=wire, bucket_bytes=2**20)
             exchange = choice.build(model(), world, topology, way, Sync())
-            exchange.settle(lambda: loss_of(exchange, world.rank))
+            exchange.settle(partial(loss_of, exchange, world.rank))
             world.sum([0.0])
             time.sleep(0.05)  # the last of it may be in the queue of the link
             before = int(SENT.read_text())
