@@ -33,13 +33,16 @@ format: env
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Four hours on an otherwise idle machine; each is a command of its own as well. Three need DRAGOMAN_DATA.
+# Four hours on an otherwise idle machine; each is a command of its own as well.
 bench: env
+	@test -d "$$DRAGOMAN_DATA" || { echo "DRAGOMAN_DATA must name a folder with multi30k and wmt16-vocab"; exit 2; }
 	$(BIN)/python benchmarks/prepare.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/truth.py --repeat 3
 	$(BIN)/python benchmarks/plan.py --only here --repeat 3
-	$(BIN)/python benchmarks/speed.py --repeat 3
+	$(BIN)/python benchmarks/speed.py --repeat 3 --folder build/speed
+	$(BIN)/python benchmarks/parts.py configs/transformer-tiny.toml --data build/speed/tiny/data
+	$(BIN)/python benchmarks/parts.py configs/transformer-base.toml --data build/speed/base/data --repeat 3 --steps 1
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/serve.py
 

@@ -25,7 +25,7 @@ from dragoman import config
 from dragoman.config import Model, Training
 from dragoman.model.loss import CPU_CHUNK_ROWS
 
-_TRIES = 3
+_TRIES = 9
 
 
 class Product(NamedTuple):
@@ -62,12 +62,12 @@ def _layer_seconds(product: Product, rows: int) -> float:
 
 def _projection_seconds(width: int, vocabulary: int, rows: int) -> float:
     hidden, weight = torch.rand(rows, width), torch.rand(vocabulary, width)
-    logits, into = torch.empty(vocabulary, rows), (torch.empty(rows, width), torch.zeros(vocabulary, width))
+    logits, into = torch.empty(rows, vocabulary), (torch.zeros(rows, width), torch.zeros(vocabulary, width))
 
     def multiply() -> None:
-        torch.mm(weight, hidden.t(), out=logits)
-        torch.mm(logits.t(), weight, out=into[0])
-        into[1].addmm_(logits, hidden)
+        torch.mm(hidden, weight.t(), out=logits)
+        into[0].addmm_(logits, weight)
+        into[1].addmm_(logits.t(), hidden)
 
     return _cpu_seconds(multiply)
 

@@ -6,7 +6,7 @@
 The text is Multi30k en-de of the folder named by DRAGOMAN_DATA, cut into the same pieces for all; a step
 holds about 4,096 target tokens. `tiny` is configs/transformer-tiny.toml with 8,000 pieces, `base` is
 configs/transformer-base.toml with the 32,768 of the public WMT16 runs. All sides have the dropouts of these
-configs, also inside the feed-forward blocks. Tokens are those that the loss counts: EOS, no padding.
+configs, also inside the feed-forward blocks. Tokens are what the loss counts: EOS, not padding.
 CPU-seconds are those of the training process, all its threads. Each repetition runs every side once; ratios
 are taken within it. `as shipped`: our launcher sets the allocator's tunables for its ranks, the peers have
 none; `our allocator settings`: the peers get them too; `no allocator settings`: neither side has any.
@@ -26,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -240,12 +241,14 @@ def _over(ours: dict[str, Any], others: Sequence[dict[str, Any]], key: str) -> f
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Medians over repetitions, with the least and the most where there are several."""
-    yield "| case | side | target tokens per CPU-second | GFLOP/s | peak GiB | start-up s |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield "| case | side | tokens per CPU-second | per step | padding | GFLOP/s | peak GiB | start-up s |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for case, side in dict.fromkeys((row["case"], row["side"]) for row in rows):
         same = [row for row in rows if (row["case"], row["side"]) == (case, side)]
         keys = (
             ("tokens_per_cpu_second", 1, 0),
+            ("tokens_per_step", 1, 0),
+            ("padding_share", 1, 2),
             ("flops_per_cpu_second", 1e9, 1),
             ("peak_gib", 1, 2),
             ("startup_seconds", 1, 1),
@@ -285,11 +288,11 @@ def main() -> int:
         parser.error("DRAGOMAN_DATA must name a folder with multi30k and wmt16-vocab")
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="dragoman-speed-"))
     bench = Bench(folder, arguments.fairseq, arguments.eole)
-    rows = []
+    rows, began = [], int(time.time())
     with open(arguments.out, "a") as file:
         for repetition in range(arguments.repeat):
             for found in measurements(bench, arguments.only):
-                rows.append({"repetition": repetition, **found, "load": os.getloadavg()[0]})
+                rows.append({"repetition": repetition, **found, "load": os.getloadavg()[0], "began": began})
                 print(json.dumps(rows[-1]), file=file, flush=True)
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     print("\n".join(table(rows)))

@@ -603,7 +603,8 @@ def show(markdown: str) -> None:
 
 def main() -> None:
     """Runs a command; turns our errors into a message and an exit code."""
-    gc.set_threshold(20_000)  # of 700, the collector walks torch's objects while they load: 0.5 s of a start
+    # At the usual 700 the collector walks torch's objects again and again while they load: 0.5 s of a start.
+    gc.set_threshold(20_000)
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:

@@ -64,8 +64,8 @@ class Phases:
 class GpuPhases(Phases):
     """The clock of a GPU rank. Written with care; not run on hardware yet.
 
-    The step ends with a host-device wait of its own (the gradient norm), so the events of a step are complete
-    when it is asked for its seconds.
+    What the card has not finished when a step ends (the optimizer's last kernels) counts to the next one: to
+    wait for it would hold up the host in every step.
     """
 
     def __init__(self) -> None:
@@ -73,14 +73,23 @@ class GpuPhases(Phases):
         self._opened = self._event()
         self._pairs: list[tuple[int, torch.cuda.Event, torch.cuda.Event]] = []
 
+    def end_step(self) -> np.ndarray:
+        self.pause()
+        self.step += 1
+        return self._finished()
+
     def discard(self) -> np.ndarray:
         self.pause()
         self._opened.synchronize()
-        seconds = np.zeros(len(PHASES))
-        for phase, opened, closed in self._pairs:
+        return self._finished()
+
+    def _finished(self) -> np.ndarray:
+        """The seconds of what the card is done with."""
+        seconds, self._seconds = self._seconds, np.zeros(len(PHASES))
+        while self._pairs and self._pairs[0][2].query():
+            phase, opened, closed = self._pairs.pop(0)
             seconds[phase] += opened.elapsed_time(closed) / 1e3
-        moved, self._seconds, self._pairs = self._seconds, np.zeros(len(PHASES)), []
-        return seconds + moved
+        return seconds
 
     def move(self, seconds: float, origin: str, to: str) -> None:
         self._seconds[_NUMBER[origin]] -= seconds

@@ -73,7 +73,8 @@ class TensorBoardCurves(Curves):
         self._writer.flush()
 
     def close(self) -> None:
-        self._writer.close()
+        if "_writer" in vars(self):  # else nothing was drawn
+            self._writer.close()
 
     def _has_room(self) -> bool:
         return shutil.disk_usage(self._folder).free > _ROOM_BYTES

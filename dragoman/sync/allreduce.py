@@ -42,7 +42,7 @@ class AllReduce(Exchange):
             bucket_cap_mb=None if way.bucket_bytes == BUCKET_BYTES else way.bucket_bytes / 2**20,
             gradient_as_bucket_view=True,
             process_group=group,
-            init_sync=self._ranks > 1,  # the weights also pass through a copy where nobody else needs them
+            init_sync=self._ranks > 1,  # it copies all weights, even where nobody else needs them
         )
         self._ddp._set_ddp_runtime_logging_sample_rate(1)  # DDP's own clocks, of every step
         self._courier = Courier(route, world.device) if route else None
@@ -62,10 +62,15 @@ class AllReduce(Exchange):
                 yield
 
     def exposed_seconds(self) -> float:
-        """By DDP's own clocks, a private interface of torch. It holds the wait for a slower rank as well."""
+        """By DDP's own clocks, a private interface of torch. It holds the wait for a slower rank as well.
+
+        On a GPU it waits for the exchange.
+        """
+        assert self._ddp.logger
+        self._ddp.logger.set_runtime_stats_and_log()  # DDP itself does so in the next forward: a step late
         times = self._ddp._get_ddp_logging_data()
-        ended, computed = times.get("backward_comm_time_end"), times.get("backward_compute_time_end")
-        return (ended - computed) / 1e9 if ended and computed else 0.0
+        hidden = times.get("backward_compute_comm_overlap_time", 0)
+        return max(0, times.get("backward_comm_time", 0) - hidden) / 1e9
 
     def settle(self, forward: Callable[[], Tensor]) -> None:
         """One exchange whose result is thrown away. Collective.

@@ -2,7 +2,7 @@
 
     step-00001000/
       model.safetensors       weights: all that a translation needs, with config and vocabulary
-      optimizer.safetensors   Adam's moments: to go on training
+      optimizer.safetensors   the optimizer's moments: to go on training
       outer.safetensors       DiLoCo only: the outer momentum
       state.json              step, data position, evaluations so far
       config.toml             the run's settings

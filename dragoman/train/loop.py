@@ -109,6 +109,7 @@ def _evaluate(state: State, run: Run) -> bool:
 
 def _save(state: State, run: Run) -> None:
     began = time.time()
+    run.stepper.note_loss_scale()
     run.saver.save(state)
     run.recorder.event("checkpoint", state.step, began, time.time() - began)
     run.recorder.facts(checkpoint_files=run.saver.files)

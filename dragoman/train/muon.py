@@ -2,7 +2,8 @@
 
 Muon (Jordan et al. 2024) takes a matrix's momentum for its direction and makes it orthogonal: all directions
 of a gradient count alike, also rare ones. Scaled as in Liu et al. 2025 (arXiv 2502.16982) an update is about
-as large as Adam's, so one learning rate serves both. torch.optim.Muon computes in bf16, which CPUs emulate.
+as large as Adam's, so one learning rate serves both. torch.optim.Muon computes in bf16 everywhere, which most
+CPUs emulate; here only GPUs do.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _QUINTIC = (3.4445, -4.7750, 2.0315)  # Jordan's: lifts small singular values fa
 
 
 class Muon(Optimizer):
-    """Every rank does all of it, as with Adam: for transformer-tiny, a tenth of a step of 4,096 tokens."""
+    """Every rank does all of it, as with Adam; docs/train.md says what that costs."""
 
     def __init__(self, model: Transformer, betas: tuple[float, float], epsilon: float):
         self._rows = dict(_matrices(model))
@@ -82,6 +83,8 @@ def orthogonal(matrices: Tensor) -> Tensor:
         return orthogonal(matrices.mT).mT
     a, b, c = _QUINTIC
     x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    if x.is_cuda:
+        x = x.bfloat16()  # as accurate as five iterations are
     for _ in range(_ITERATIONS):
         squared = x @ x.mT
         x = a * x + torch.baddbmm(squared, squared, squared, beta=b, alpha=c) @ x

@@ -61,24 +61,23 @@ class Stepper:
         state, config = self._state, self._state.config.train
         rate = learning_rate(state.step, config, state.config.model.width)
         optimizer.set_learning_rate(state.optimizer, rate)
-        loss_sum = self._accumulate(batch)
+        loss_on_device = self._accumulate(batch)
         self._phases.begin("optimizer")
-        self._phases.move(self._exchange.exposed_seconds(), "backward", "exchange")
         self._scaler.unscale_(state.optimizer)
         limit = config.clip_norm or math.inf
         # Gradients are the same on all ranks that exchanged them, so these come to the same decision.
         norm_on_device = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
         if upcoming:
             self._load_ahead(upcoming())
-        norm = float(norm_on_device)  # waits for the device
+        norm, loss_sum = torch.stack((norm_on_device, loss_on_device)).tolist()  # the one wait for the device
+        self._phases.move(self._exchange.exposed_seconds(), "backward", "exchange")
         if (is_finite := math.isfinite(norm)) and self._tokens(batch):
             self._scaler.step(state.optimizer)
         self._scaler.update()
-        state.loss_scale = self._scaler.state_dict()  # empty but for fp16
         state.model.zero_grad(set_to_none=False)  # gradients stay where the exchange wants them
         self._phases.begin("exchange")
         # Collective. The only one a step needs beside the exchange: 0.4 ms between processes of one machine.
-        sums = self._world.sum([float(loss_sum), norm, float(not is_finite), float(stop_wanted)])
+        sums = self._world.sum([loss_sum, norm, float(not is_finite), float(stop_wanted)])
         loss, norm = sums[0] / batch.target_tokens, sums[1] / self._world.size
         outcome = StepOutcome(loss, batch.target_tokens, norm, rate, sums[2] > 0, sums[3] > 0)
         if self.ends_round(outcome.stop_wanted):
@@ -90,6 +89,10 @@ class Stepper:
         step = self._state.step + 1
         is_last = stopping.is_last(step, stop_wanted, self._state.config.train)
         return is_last or self._exchange.ends_round(step)
+
+    def note_loss_scale(self) -> None:
+        """For a checkpoint; not in every step, as it waits for the device. Empty but for fp16."""
+        self._state.loss_scale = self._scaler.state_dict()
 
     def whole_rounds(self, steps: int) -> int:
         """So many steps, or somewhat more, that a round ends with them."""

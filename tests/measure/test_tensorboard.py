@@ -63,3 +63,8 @@ def test_a_point_is_on_disk_at_once(tmp_path: Path) -> None:
         curves.step(step, loss=3.5, rate=0.25, norm=1.5, tokens_per_second=100)
     assert [event.step for event in read(tmp_path).Scalars("train_loss")] == [1, 2, 3]
     curves.close()
+
+
+def test_a_run_without_a_point_leaves_no_file(tmp_path: Path) -> None:
+    TensorBoardCurves(tmp_path / "tensorboard", 1).close()
+    assert not list((tmp_path / "tensorboard").iterdir())

@@ -60,6 +60,11 @@ def test_parameter_count_is_exact(config: Model, vocabulary: int, expected: int 
     assert expected in (None, count)
 
 
+def test_every_parameter_is_initialised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "empty_like", lambda like, **how: torch.full(like.shape, torch.nan))
+    assert all(parameter.isfinite().all() for parameter in Transformer(SMALL, VOCABULARY).parameters())
+
+
 @pytest.mark.parametrize("lengths", [UNEVEN, EVEN], ids=["uneven", "even"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_packed_model_equals_a_padded_one_in_loss_and_gradients(

@@ -67,6 +67,20 @@ def gradients(world: World, topology: Topology, way: Way) -> torch.Tensor:
     return torch.cat([parameter.grad.flatten() for parameter in made.parameters()])
 
 
+def late(world: World, topology: Topology) -> dict[str, object]:
+    """What four exchanges left exposed. The last rank comes late to the third: in the second DDP settles."""
+    exchange = choice.build(model(), world, topology, Way(), Sync())
+    exposed = []
+    for step in range(4):
+        if step == 2 and world.rank == world.size - 1:
+            time.sleep(1.0)
+        with exchange.microbatch(is_last=True):
+            loss_of(exchange, world.rank).backward()
+        exposed.append(exchange.exposed_seconds())
+    exchange.close()
+    return {"exposed": exposed}
+
+
 def ways(world: World, topology: Topology) -> dict[str, object]:
     """How far each way is from plain fp32, in shares of the largest gradient and of the whole."""
     plain = gradients(world, topology, Way())

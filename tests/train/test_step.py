@@ -99,8 +99,12 @@ def test_settling_takes_less_memory_than_a_step(
     assert all(torch.equal(before[name], tensor) for name, tensor in short.model.state_dict().items())
 
 
-def test_one_rank_and_two_begin_without_settling(task: Task, world: World) -> None:
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_one_rank_and_two_begin_without_settling(
+    task: Task, world: World, monkeypatch: pytest.MonkeyPatch, ranks: int
+) -> None:
     short = bench(task, world)
+    monkeypatch.setattr(short.exchange, "_ranks", ranks)
     short.replace_forward(out_of_memory_above(0))
     short.settle()
 
