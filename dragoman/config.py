@@ -49,7 +49,9 @@ class VocabularySettings(Section):
 
     size: int = Field(32_768, ge=16, description="pieces, the four special ones included")
     sample_pairs: int = Field(250_000, ge=1, description="pairs to learn from, drawn by seed (about 1 GB)")
-    character_coverage: float = Field(0.9995, gt=0, le=1, description="share of characters that get a piece")
+    rarest_character: float = Field(
+        1e-6, ge=0, lt=1, description="share of the text that a character must have to get a piece"
+    )
 
 
 class HeldOut(Section):

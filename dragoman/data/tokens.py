@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ from dragoman.config import VocabularySettings
 from dragoman.errors import DataError
 
 PAD, EOS, BOS, UNK = 0, 1, 2, 3  # as in the vocabulary of the public WMT16 en-de runs
+_LEAST_COVERAGE = 0.98  # that SentencePiece takes; the most frequent characters, which are wanted anyway
 
 
 class Tokenizer:
@@ -72,7 +74,7 @@ class Tokenizer:
 
 def learn(sentences: Iterable[str], settings: VocabularySettings) -> Tokenizer:
     """A BPE vocabulary of the size asked for, or the largest that so little text supports."""
-    model = io.BytesIO()
+    sentences, model = list(sentences), io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
@@ -80,7 +82,8 @@ def learn(sentences: Iterable[str], settings: VocabularySettings) -> Tokenizer:
             model_type="bpe",
             vocab_size=settings.size,
             hard_vocab_limit=False,  # a small text gets the largest vocabulary it supports
-            character_coverage=settings.character_coverage,
+            character_coverage=_LEAST_COVERAGE,
+            required_chars=_characters(sentences, settings.rarest_character),
             normalization_rule_name="identity",  # the text is normalised already; what goes in comes out
             pad_id=PAD,
             eos_id=EOS,
@@ -92,7 +95,21 @@ def learn(sentences: Iterable[str], settings: VocabularySettings) -> Tokenizer:
         if "smaller than required_chars" in str(error):
             raise DataError(
                 f"vocabulary.size = {settings.size} has no room for the characters of this text",
-                hint="a larger vocabulary.size, or a lower vocabulary.character_coverage",
+                hint="a larger vocabulary.size, or a higher vocabulary.rarest_character",
             ) from None
         raise DataError(f"no vocabulary could be learnt: {error}") from None
     return Tokenizer(model.getvalue())
+
+
+def _characters(sentences: Sequence[str], rarest: float) -> str:
+    """Those that get a piece of their own; all others are unknown.
+
+    SentencePiece would go by the share of the text they cover together: of the 29,000 German sentences of
+    Multi30k its usual 99.95 % leaves out every digit and Ä, Ö and Ü.
+    """
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(sentence)
+    least = rarest * counts.total()
+    del counts[" "]  # SentencePiece has a sign of its own for it
+    return "".join(sorted(character for character, count in counts.items() if count >= least))

@@ -63,6 +63,14 @@ def test_a_text_too_small_gets_the_largest_vocabulary_it_supports() -> None:
     assert 30 < len(learn(TEXT, VocabularySettings(size=5_000))) < 5_000
 
 
+def test_a_character_needs_only_be_seen_now_and_then_to_be_known() -> None:
+    text = [*TEXT * 200, "Äpfel zu 7 €"]  # 270,000 characters: each of the new ones is one in 270,000
+    known = learn(text, VocabularySettings(size=100)).encode(["Äpfel zu 7 €"])[0]
+    assert UNK not in known
+    coarse = VocabularySettings(size=100, rarest_character=1e-5)
+    assert list(learn(text, coarse).encode(["Äpfel zu 7 €"])[0]).count(UNK) == 3
+
+
 def test_no_room_for_the_characters_says_which_setting_to_change() -> None:
     with pytest.raises(DataError, match=r"vocabulary\.size = 16 has no room"):
         learn(TEXT, VocabularySettings(size=16))
