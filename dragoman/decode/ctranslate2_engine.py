@@ -93,7 +93,8 @@ class CTranslate2Engine:
         return {number: handed.result() for number, handed in waiting}
 
     def _texts_of(self, result: ctranslate2.TranslationResult) -> Iterable[Translation]:
-        texts = self._target.decode_pieces(result.hypotheses)
+        # One by one: SentencePiece takes a list that begins with an empty one for tokens.
+        texts = (self._target.decode_pieces(pieces) if pieces else "" for pieces in result.hypotheses)
         return map(Translation, texts, result.scores)
 
 

@@ -11,10 +11,13 @@ import pytest
 import torch
 
 from dragoman import engines
+from dragoman.data.tokens import EOS, Tokenizer
 from dragoman.decode import Engine, Options, Translation
 from dragoman.decode.texts import LONGEST_TOKENS
 from dragoman.errors import DataError, UsageError
+from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
+from tests.decode import models
 from tests.decode.models import SENTENCES, make_run
 
 BOTH = pytest.mark.parametrize("name", ["torch", "ctranslate2"])
@@ -67,6 +70,26 @@ def test_order_is_kept_and_company_does_not_matter(run: Path, name: str) -> None
     together = engine.translate(SENTENCES, Options(beam=2))
     alone = [engine.translate([text], Options(beam=2))[0] for text in SENTENCES]
     assert [found[0].text for found in together] == [found[0].text for found in alone]
+
+
+@BOTH
+def test_the_best_of_several_translations_may_be_empty(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transformer = models.transformer
+
+    def mute(tokenizer: Tokenizer, seed: int) -> Transformer:
+        model = transformer(tokenizer, seed=seed)
+        with torch.no_grad():
+            model.decoder.norm.weight.zero_()  # whatever comes in, its bias comes out
+            model.embedding.weight[EOS] = 1e3 * model.decoder.norm.bias
+        return model
+
+    monkeypatch.setattr(models, "transformer", mute)
+    engine = load(make_run(tmp_path / "run"), name)
+    first, second = texts(engine.translate(["red"], Options(beam=2, best=2))[0])
+    assert not first
+    assert second
 
 
 @BOTH
