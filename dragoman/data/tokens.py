@@ -104,8 +104,8 @@ def learn(sentences: Iterable[str], settings: VocabularySettings) -> Tokenizer:
 def _characters(sentences: Sequence[str], rarest: float) -> str:
     """Those that get a piece of their own; all others are unknown.
 
-    SentencePiece would go by the share of the text they cover together: of the 29,000 German sentences of
-    Multi30k its usual 99.95 % leaves out every digit and Ä, Ö and Ü.
+    SentencePiece would go by the share of the text they cover together: of the 29,000 pairs of Multi30k its
+    usual 99.95 % leaves out every digit and Ä, Ö and Ü.
     """
     counts: Counter[str] = Counter()
     for sentence in sentences:
