@@ -8,8 +8,8 @@ from dragoman.data.parallel import cores
 
 # After Ctrl-C or SIGTERM: time to finish a step or an evaluation and to save, before ranks are killed.
 SAVE_SECONDS = 300
-# Freed memory is kept and used again, in huge pages. Fresh pages cost a fifth of a small model's step when its
-# buffers were larger; now it no longer shows (benchmarks/RESULTS.md, parts).
+# Freed memory is kept and used again, in huge pages. Fresh pages cost a fifth of a small model's step when
+# its buffers were larger; now it no longer shows (benchmarks/RESULTS.md, parts).
 MALLOC = (
     "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
 )
