@@ -48,5 +48,9 @@ def test_a_layer_knows_nothing_of_those_above(part: str, forbidden: list[str]) -
 
 
 def test_only_the_entry_point_imports_the_command_line() -> None:
-    importers = {file for file, names in imported(".").items() if "dragoman.cli" in names}
+    importers = {
+        file
+        for file, names in imported(".").items()
+        if any(f"{name}.".startswith("dragoman.cli.") for name in names) and not file.startswith("cli/")
+    }
     assert importers == {"__main__.py"}

@@ -1,0 +1,5 @@
+"""The command line: one function per command. Parse, call, print."""
+
+from dragoman.cli.program import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,192 @@
+"""Commands that use a trained model."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman import progress
+from dragoman.cli.options import AsJson, EngineChoice, PrecisionChoice, Which
+
+
+class ExportTarget(StrEnum):
+    """Who reads an exported model."""
+
+    ctranslate2 = "ctranslate2"
+    huggingface = "huggingface"
+
+
+def evaluate(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="A run, its best, a checkpoint, an exported folder or a file."),
+    ],
+    against: Annotated[Path | None, typer.Option(metavar="MODEL", help="Another, to compare with.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DATA", help="A data set made by prepare.")] = None,
+    part: Annotated[str, typer.Option(help="Its held-out part to translate.")] = "test",
+    source: Annotated[Path | None, typer.Option(metavar="FILE", help="Or: text to translate.")] = None,
+    reference: Annotated[Path | None, typer.Option(metavar="FILE", help="Its translation.")] = None,
+    test_set: Annotated[str | None, typer.Option(metavar="NAME", help="Or: of sacreBLEU, as wmt14.")] = None,
+    languages: Annotated[str | None, typer.Option(metavar="EN-DE", help="Of files or a test set.")] = None,
+    mirror: Annotated[str | None, typer.Option(help="Folder or URL to take a test set from.")] = None,
+    average: Annotated[int, typer.Option(min=1, help="Average so many checkpoints of the run.")] = 1,
+    of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
+    beam: Annotated[int | None, typer.Option(min=1, help="Else the run's own.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(min=0, help="Else the run's own.")] = None,
+    engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
+    precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
+    show: Annotated[int, typer.Option(min=0, help="Sentences to show, the most telling first.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Translate held-out text and score it: BLEU, chrF and TER with signatures and intervals.
+
+    A MODEL that is a file holds translations made elsewhere, one to a line. With --against, whether the two
+    differ by more than chance.
+
+    Example: dragoman evaluate runs/wednesday --against runs/tuesday --data data/mine
+    """
+    from dragoman.evaluate import choice, run, system, text
+
+    held_out = choice.held_out(choice.Asked(data, part, source, reference, test_set, languages, mirror))
+    way = system.Way(engine.value, precision.value, average, of.value, beam, length_penalty)
+    with progress.reporter().stage("translating"):
+        systems = [system.find(path, held_out, way) for path in (model, against) if path]
+    evaluated = run.evaluate(systems, held_out, show)
+    print(evaluated.model_dump_json(indent=2) if as_json else "\n".join(text.lines(evaluated)))
+
+
+def translate(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A run, its best, a checkpoint or an exported folder.")
+    ],
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="[FILES]", help="Text, TSV, XLIFF or PO; none: standard input.")
+    ] = [],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="A file, or a folder; else standard output.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also what is translated already.")] = False,
+    beam: Annotated[int, typer.Option(min=1, help="1 is greedy search.")] = 4,
+    length_penalty: Annotated[float, typer.Option(min=0, help="Higher favours longer translations.")] = 0.6,
+    best: Annotated[int, typer.Option(min=1, help="Translations of each line, with their scores.")] = 1,
+    max_length: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of a translation; else by the length of its source.")
+    ] = None,
+    sample_top: Annotated[
+        int, typer.Option(min=0, help="Draw each token from so many of the likeliest; 0: from all.")
+    ] = 1,
+    temperature: Annotated[float, typer.Option(help="Of drawing; lower is tamer.")] = 1.0,
+    no_repeat_ngram: Annotated[
+        int, typer.Option(min=0, help="So many tokens in a row come only once; 0: no guard.")
+    ] = 0,
+    split: Annotated[bool, typer.Option(help="Sentence by sentence, or only long lines so.")] = True,
+    average: Annotated[int, typer.Option(min=1, help="Average so many checkpoints of the run.")] = 1,
+    of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
+    engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
+    precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
+    threads: Annotated[int | None, typer.Option(min=1, help="Else all cores.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each line.")] = False,
+) -> None:
+    """Translate text, or the files of translators: their targets are filled in, tags and placeholders kept.
+
+    The suffix of a file tells its format (also followed by .gz, .xz or .zst).
+
+    Example: echo "A dog runs." | dragoman translate runs/demo
+    """
+    from dragoman.decode import files
+    from dragoman.decode.engine import Options
+
+    options = Options(
+        beam=beam,
+        length_penalty=length_penalty,
+        best=best,
+        max_length=max_length,
+        sample_top=sample_top,
+        sample_temperature=temperature,
+        no_repeat_ngram=no_repeat_ngram,
+        split=split,
+    )
+    files.check(sources, out, options, as_json)
+    from dragoman.engines import load  # with torch, which takes seconds: what is wrong was said before
+
+    loaded = load(model, engine.value, precision.value, average, of.value, threads)
+    if out:
+        tally = files.to_files(loaded, sources, out, options, again)
+        progress.reporter().note(f"{tally.translated:,} translated, {tally.left:,} left as they were")
+    elif sources:
+        files.to_stream(loaded, sources, sys.stdout.buffer, options, again, as_json)
+    else:
+        files.from_stream(loaded, sys.stdin.fileno(), sys.stdout.buffer, options, as_json)
+
+
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A run, its best, or a checkpoint.")],
+    to: Annotated[ExportTarget, typer.Option(help="Who is to read it.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FOLDER", help="The folder to write.")],
+    precision: Annotated[
+        PrecisionChoice, typer.Option(help="Of the weights, for ctranslate2; auto is float32.")
+    ] = PrecisionChoice.auto,
+    average: Annotated[int, typer.Option(min=1, help="Average so many checkpoints of the run.")] = 1,
+    of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
+    as_json: AsJson = False,
+) -> None:
+    """Write a model in the format of CTranslate2 or of Hugging Face's transformers.
+
+    Example: dragoman export runs/demo --to ctranslate2 -o demo-ct2
+    """
+    import json
+
+    from dragoman.export.export import export
+
+    written = export(model, to.value, out, precision.value, average, of.value)
+    if as_json:
+        print(json.dumps({"folder": str(out), "format": to.value, "files": written}, indent=2))
+    else:
+        for name, size in written.items():
+            print(f"{size:>14,}  {out / name}")
+
+
+def serve(
+    served: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME=]MODEL", help="A run, its best, or an exported folder; several."),
+    ],
+    host: Annotated[
+        str, typer.Option(help="Where to listen; elsewhere than here a token is needed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8000,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Holds the token that requests must carry.")
+    ] = None,
+    engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
+    precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
+    threads: Annotated[int | None, typer.Option(min=1, help="Of translating; else all cores.")] = None,
+    most_characters: Annotated[int, typer.Option(min=1, help="Of one request; more is refused.")] = 20_000,
+    most_requests: Annotated[int, typer.Option(min=1, help="Under way at once; more are refused.")] = 128,
+) -> None:
+    """Translate over HTTP, with a page to translate on.
+
+    POST /v1/translate, described at /openapi.json; LibreTranslate's clients work too. Ends at Ctrl-C or
+    SIGTERM when all it accepted is answered.
+
+    Example: dragoman serve runs/demo --port 8000
+    """
+    from dragoman.data.parallel import cores
+    from dragoman.serve import app, models, server
+    from dragoman.serve.limits import Limits
+
+    token = server.read_token(token_file, host)
+    limits = Limits(characters=most_characters, requests=most_requests)
+    socket = server.bind(host, port)
+    from dragoman import engines  # with torch, which takes seconds: what is wrong was said before
+
+    found = models.load(
+        served, lambda path: engines.load(path, engine.value, precision.value, threads=threads)
+    )
+    names = ", ".join(found.served)
+    application = app.build(found, limits, token, found.calls_at_once(threads or cores()))
+    server.run(application, socket, limits, lambda url: print(f"Serving {names} at {url}", flush=True))

@@ -1,0 +1,118 @@
+"""Commands that end in a trained model."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+
+from dragoman import progress
+from dragoman.cli.leave import leave
+from dragoman.cli.options import AsJson, Setting
+from dragoman.errors import UsageError
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where data/demo and runs/demo are made.")] = Path("."),
+) -> None:
+    """Train the built-in corpus on 2 workers and translate with it: minutes, offline.
+
+    Example: dragoman demo
+    """
+    from dragoman import demo
+
+    print(demo.run(folder, progress.reporter()))
+
+
+def prepare(
+    what: Annotated[
+        list[str], typer.Argument(metavar="RECIPE|FILES", help="A recipe's name, or en=FILE de=FILE ...")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DATA", help="The data set to make.")],
+    dev: Annotated[list[str], typer.Option(metavar="LANG=FILE", help="Held-out text, twice.")] = [],
+    test: Annotated[list[str], typer.Option(metavar="LANG=FILE", help="Test text, twice.")] = [],
+    vocab: Annotated[Path | None, typer.Option(help="A SentencePiece model to use as it is.")] = None,
+    mirror: Annotated[str | None, typer.Option(help="Folder or URL to download from instead.")] = None,
+    downloads: Annotated[
+        Path | None, typer.Option(help="Where a recipe keeps its files; else 'downloads' beside DATA.")
+    ] = None,
+    settings: Annotated[Path | None, typer.Option("--config", help="Settings as a TOML file.")] = None,
+    changes: Setting = [],
+    as_json: AsJson = False,
+) -> None:
+    """Parallel text to a cleaned, tokenised data set with a card.
+
+    Files are plain text, TSV, TMX, XLIFF or PO, also as gz, xz or zst; the first language named is the
+    source. Two files side by side: en=a.en de=a.de; one file with both languages: en:de=a.tmx. Name more
+    corpora after the first; weight=2 belongs to the corpus before it. Recipes: demo, multi30k-en-de,
+    wmt16-en-de, or an id of the mtdata index.
+
+    Example: dragoman prepare en=train.en.gz de=train.de.gz --dev en=val.en --dev de=val.de -o data/mine
+    """
+    from dragoman.data.jobs import Request, plan
+    from dragoman.data.prepare import prepare as run
+
+    reporter = progress.reporter()
+    request = Request(what, out, dev, test, vocab, settings, changes, downloads, mirror)
+    card = run(plan(request, reporter), out, reporter)
+    if as_json:
+        print(card.json_text(), end="")
+    else:
+        _show(card.markdown())
+        reporter.note(f"Data set: {out} (card.md says what is in it)")
+
+
+def train(
+    settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
+    data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
+    run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
+    workers: Annotated[int | None, typer.Option(min=1, help="Ranks to start on this machine (1).")] = None,
+    hosts: Annotated[
+        str | None, typer.Option(metavar="A:2,B:2", help="Machines to train on, with the ranks of each.")
+    ] = None,
+    start_from: Annotated[
+        Path | None, typer.Option("--from", metavar="MODEL", help="Begin with another model's weights.")
+    ] = None,
+    changes: Setting = [],
+) -> None:
+    """Train a model, or go on where a run stopped.
+
+    The step is defined by the config: more workers make it faster, not larger. Under torchrun, mpirun and
+    srun each process is a rank, and --workers and --hosts are not looked at.
+
+    Example: dragoman train configs/demo.toml --data data/demo --run runs/demo --workers 2
+    """
+    from dragoman import config
+    from dragoman.config import Training
+    from dragoman.launch import environment, ssh, worker
+    from dragoman.launch.hosts import parse
+    from dragoman.rundir import RunFolder
+
+    is_rank = worker.is_rank()
+    command = environment.command(shlex.join(["dragoman", *sys.argv[1:]]))
+    filled = config.load(Training, settings, changes)
+    if hosts and not is_rank:
+        if workers:
+            raise UsageError("--workers and --hosts", hint="give the ranks with the hosts: --hosts a:2,b:2")
+        leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
+    from dragoman.launch import local
+    from dragoman.train.run import Job, check
+    from dragoman.train.run import run as run_rank
+
+    job = Job(filled, data, RunFolder(run), start_from, command)
+    if is_rank:
+        run_rank(job)
+        leave(0)
+    check(job)
+    leave(local.run(sys.argv[1:], workers or 1))
+
+
+def _show(markdown: str) -> None:
+    """Drawn on a terminal, as it is in a file or a pipe."""
+    console = Console()
+    console.print(Markdown(markdown)) if console.is_terminal else print(markdown)
