@@ -28,7 +28,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.trainings import HERE, MALLOC, PYTHON
+from benchmarks.trainings import HERE, PYTHON
 from dragoman.explain.outside import outside_seconds
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
@@ -69,7 +69,7 @@ def measure(case: Case, data: Path, folder: Path) -> dict[str, Any]:
     command += ["train", str(HERE.parent / "configs" / case.config), "--data", str(data)]
     command += ["--run", str(folder / "run"), *(word for pair in settings for word in ("--set", pair))]
     threads = str(max(1, len(os.sched_getaffinity(0)) // case.workers))
-    environment = {**os.environ, "GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": threads}
+    environment = {**os.environ, "OMP_NUM_THREADS": threads}
     subprocess.run(command, check=True, capture_output=True, env=environment, timeout=MOST_SECONDS)
     is_on, seconds = np.loadtxt(times).T
     ratios = [

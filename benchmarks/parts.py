@@ -29,19 +29,18 @@ from torch.optim import Adam, Optimizer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.peers import sides
 from dragoman import config
 from dragoman.config import Train, Training
 from dragoman.data.batches import Batches, Microbatch, Position, StepSize
 from dragoman.data.store import DataSet
 from dragoman.data.tokens import PAD
-from dragoman.launch.environment import MALLOC
 from dragoman.model import Transformer
 from dragoman.train import optimizer
 from dragoman.train.step import tensors
 
 AS_IT_IS = "as it is"
-WITHOUT_TUNABLES = "without the allocator's tunables"
-WITHOUT_HUGE_PAGES = "without huge pages"
+MEMORY_REUSED = "freed memory kept, in huge pages"
 PADDED = "padded to the longest sentence of a microbatch"
 BERNOULLI = "torch's dropout"
 WHOLE_LOGITS = "projection and F.cross_entropy"
@@ -49,8 +48,7 @@ ADAM_BY_TENSOR = "Adam, a tensor at a time"
 ADAM_FOREACH = "Adam with foreach"
 WAYS = (
     AS_IT_IS,
-    WITHOUT_TUNABLES,
-    WITHOUT_HUGE_PAGES,
+    MEMORY_REUSED,
     PADDED,
     BERNOULLI,
     WHOLE_LOGITS,
@@ -60,8 +58,7 @@ WAYS = (
 
 
 def environment(way: str) -> dict[str, str]:
-    tunables = {WITHOUT_TUNABLES: "", WITHOUT_HUGE_PAGES: MALLOC.replace(":glibc.malloc.hugetlb=1", "")}
-    return {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": tunables.get(way, MALLOC)}
+    return sides.environment(sides.MEMORY_REUSED if way == MEMORY_REUSED else None)
 
 
 def patches(way: str) -> dict[str, Callable[..., Tensor]]:

@@ -8,8 +8,8 @@ holds about 4,096 target tokens. `tiny` is configs/transformer-tiny.toml with 8,
 configs/transformer-base.toml with the 32,768 of the public WMT16 runs. All sides have the dropouts of these
 configs, also inside the feed-forward blocks. Tokens are what the loss counts: EOS, not padding.
 CPU-seconds are those of the training process, all its threads. Each repetition runs every side once; ratios
-are taken within it. `as shipped`: our launcher sets the allocator's tunables for its ranks, the peers have
-none; `our allocator settings`: the peers get them too; `no allocator settings`: neither side has any.
+are taken within it. As shipped no side sets anything of the allocator; `memory reused`: all get its tunables
+that keep freed memory, in huge pages.
 `workers`: tokens per second of two workers on two cores over one on one.
 
 Also measured: peak resident memory of the process; the time from the command to the end of the first step,
@@ -45,15 +45,13 @@ from dragoman import config
 from dragoman.config import Training
 from dragoman.data.batches import Batches, Position, StepSize
 from dragoman.data.store import DataSet
-from dragoman.launch.environment import MALLOC
 from dragoman.measure import database
 from dragoman.plan import flops
 from dragoman.rundir import RunFolder
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 OURS = "dragoman"
-OUR_ALLOCATOR = ", our allocator settings"
-NO_ALLOCATOR = ", no allocator settings"
+REUSED = ", memory reused"
 GIB = 2**30
 
 
@@ -109,19 +107,15 @@ class Bench:
         return data
 
     def ours(self, name: str, workers: int = 1, tunables: str | None = None) -> dict[str, Any]:
-        """With the tunables that the launcher sets, unless others are given."""
         case, run = CASES[name], RunFolder(self._new(f"{name}-{OURS}"))
         given = [*case.settings, f"train.stop_at={case.steps}", f"measure.every={case.steps}"]
         words = [str(CONFIGS / case.config), "--data", str(self.data(name)), "--run", str(run.path)]
         words += ["--workers", str(workers), *(word for pair in given for word in ("--set", pair))]
-        environment = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
-        if tunables is not None:
-            environment["GLIBC_TUNABLES"] = tunables
         watched = watch(
             [*_dragoman("train"), *words],
             lambda process: "RANK" in process.environ(),
             workers,
-            environment,
+            sides.environment(tunables),
             self.cores[:workers],
             run.path.with_suffix(".txt"),
         )
@@ -150,7 +144,7 @@ class Bench:
         words = [str(CONFIGS / case.config), "--vocabulary", str(len(data.tokenizer))]
         words += ["--rows", str(self.settings(case).data.microbatch)]
         command = ["taskset", "-c", str(self.cores[0]), sys.executable, str(script), *words]
-        return float(_call(command, {**os.environ, "GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": "1"}))
+        return float(_call(command, sides.environment(None)))
 
     def _flops(self, name: str) -> float:
         """Of the steps that are counted, without padding."""
@@ -210,9 +204,8 @@ def measurements(bench: Bench, only: Sequence[str]) -> Iterator[dict[str, Any]]:
             continue
         bench.data(name)
         yield {"case": name, "side": "bare products", "flops_per_cpu_second": bench.bare_rate(name)}
-        yield {"case": name, "side": OURS, **bench.ours(name)}
-        yield {"case": name, "side": OURS + NO_ALLOCATOR, **bench.ours(name, tunables="")}
-        for tunables, suffix in ((None, ""), (MALLOC, OUR_ALLOCATOR)):
+        for tunables, suffix in ((None, ""), (sides.MEMORY_REUSED, REUSED)):
+            yield {"case": name, "side": OURS + suffix, **bench.ours(name, tunables=tunables)}
             for peer in ("fairseq", "eole"):
                 if getattr(bench, peer):
                     yield {"case": name, "side": peer + suffix, **bench.peer(name, peer, tunables)}
@@ -225,13 +218,9 @@ def ratios(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
         return {"two workers over one": _over(of["2 workers"], [of["1 workers"]], "tokens_per_second")}
     rate, speed = "flops_per_cpu_second", "tokens_per_cpu_second"
     found = {"share of bare products": of[OURS][rate] / of["bare products"][rate]}
-    for ours, suffix, what in (
-        (OURS, "", ", as shipped"),
-        (OURS, OUR_ALLOCATOR, OUR_ALLOCATOR),
-        (OURS + NO_ALLOCATOR, "", NO_ALLOCATOR),
-    ):
+    for suffix in ("", REUSED):
         if peers := [of[peer + suffix] for peer in ("fairseq", "eole") if peer + suffix in of]:
-            found[f"over the fastest peer{what}"] = _over(of[ours], peers, speed)
+            found[f"over the fastest peer{suffix}"] = _over(of[OURS + suffix], peers, speed)
     return found
 
 

@@ -19,7 +19,6 @@ from dragoman.data import demo
 from dragoman.errors import DataError
 from dragoman.explain.finding import Finding
 from dragoman.explain.run import explain
-from dragoman.launch.environment import MALLOC
 from dragoman.measure import database
 from dragoman.measure.records import Records, Table
 from dragoman.rundir import RunFolder
@@ -31,7 +30,7 @@ NEVER = 10**9  # a step that is not reached
 TURN_STEPS = 10
 SETTLING_STEPS = 4  # of a turn: until the change is made, queues are empty and connections up to speed
 PYTHON = [sys.executable, "-m"]
-OURS = {"OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": MALLOC}  # as our launchers set them for one core
+OURS = {"OMP_NUM_THREADS": "1"}  # as our launchers set it for one core
 WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", "dark"]
 
 

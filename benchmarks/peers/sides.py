@@ -19,6 +19,10 @@ from dragoman.data.tokens import BOS, EOS, PAD, UNK
 HERE = Path(__file__).resolve().parent
 STEP_TOKENS = 4096
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# Freed memory is kept and used again, in huge pages.
+MEMORY_REUSED = (
+    "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
+)
 
 
 def write_pieces(data: Path, folder: Path) -> None:
@@ -43,7 +47,7 @@ def _rows(side: Side) -> Iterator[list[int]]:
 
 
 def environment(tunables: str | None) -> dict[str, str]:
-    """One thread; the allocator's settings, or none."""
+    """One thread; the allocator's tunables, or none."""
     kept = {name: value for name, value in os.environ.items() if name not in ("GLIBC_TUNABLES", "PYTHONPATH")}
     wanted = {name: "1" for name in _THREADS} | ({"GLIBC_TUNABLES": tunables} if tunables else {})
     return kept | wanted

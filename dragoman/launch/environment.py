@@ -8,21 +8,15 @@ from dragoman.data.parallel import cores
 
 # After Ctrl-C or SIGTERM: time to finish a step or an evaluation and to save, before ranks are killed.
 SAVE_SECONDS = 300
-# Freed memory is kept and used again, in huge pages. Fresh pages cost a fifth of a small model's step when
-# its buffers were larger; now it no longer shows (benchmarks/RESULTS.md, parts).
-MALLOC = (
-    "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
-)
 _TYPED = "DRAGOMAN_COMMAND"
 # What a user sets for the whole run and means for every host. Addresses and interfaces differ by host.
-_FOR_EVERY_HOST = ("NCCL_", "TORCH_", "OMP_NUM_THREADS", "GLIBC_TUNABLES")
+_FOR_EVERY_HOST = ("NCCL_", "TORCH_", "OMP_NUM_THREADS")
 
 
 def for_ranks(workers: int) -> dict[str, str]:
     """What so many ranks on this machine need beside what the user has set."""
     wanted = {
         "OMP_NUM_THREADS": str(max(1, cores() // workers)),
-        "GLIBC_TUNABLES": MALLOC,
         "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SAVE_SECONDS),
         "TORCH_CPP_LOG_LEVEL": "ERROR",  # else it warns of every address that has no name
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from dragoman.launch import environment, mpirun, slurm
 
@@ -11,8 +10,7 @@ from dragoman.launch import environment, mpirun, slurm
 def is_rank() -> bool:
     """Was this process started as a rank: by us or torchrun (RANK is set), by mpirun, or by Slurm's srun?
 
-    The last two have variables of their own, which are translated here. The allocator reads its settings
-    when a process starts, so the process then starts itself once more.
+    The last two have variables of their own, which are translated here.
     """
     if "RANK" in os.environ:
         return True
@@ -20,8 +18,5 @@ def is_rank() -> bool:
     if not found:
         return False
     os.environ.update(found)
-    settings = environment.for_ranks(int(found["LOCAL_WORLD_SIZE"]))
-    os.environ.update(settings)
-    if "GLIBC_TUNABLES" in settings:
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    os.environ.update(environment.for_ranks(int(found["LOCAL_WORLD_SIZE"])))
     return True
