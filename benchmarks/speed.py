@@ -1,6 +1,6 @@
 """Target tokens per CPU-second of `dragoman train` on one core; given the peers, of fairseq and eole as well.
 
-    python benchmarks/speed.py [--only tiny base workers] [--repeat 3] [--out speed.jsonl]
+    python benchmarks/speed.py [--only tiny base workers start] [--repeat 3] [--out speed.jsonl]
     python benchmarks/speed.py --fairseq .../bin/python --eole .../bin/python --folder WORK
 
 The text is Multi30k en-de of the folder named by DRAGOMAN_DATA, cut into the same pieces for all; a step
@@ -9,12 +9,12 @@ configs/transformer-base.toml with the 32,768 of the public WMT16 runs. All side
 configs, also inside the feed-forward blocks. Tokens are what the loss counts: EOS, not padding.
 CPU-seconds are those of the training process, all its threads. Each repetition runs every side once; ratios
 are taken within it. As shipped no side sets anything of the allocator; `memory reused`: all get its tunables
-that keep freed memory, in huge pages.
-`workers`: tokens per second of two workers on two cores over one on one.
+that keep freed memory, in huge pages. `workers`: tokens per second of two workers on two cores over one on
+one. `start`: from the command to the end of the first step, less a median step, with steps of 512 tokens, as
+those of `base` last 20 s and differ by seconds.
 
-Also measured: peak resident memory of the process; the time from the command to the end of the first step,
-less a median step; and FLOPs of non-pad work per CPU-second over what bare matrix products of the same shapes
-reach in the same environment (sgemm.py).
+Also measured: peak resident memory of the process, and FLOPs of non-pad work per CPU-second over what bare
+matrix products of the same shapes reach in the same environment (sgemm.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -76,6 +76,7 @@ CASES = {
     ),
 }
 SCALED = "base"  # the case that two workers train
+SHORT_STEPS = ("data.unit=tokens", "data.step=512", "data.microbatch=512")
 
 
 @dataclass
@@ -107,7 +108,16 @@ class Bench:
         return data
 
     def ours(self, name: str, workers: int = 1, tunables: str | None = None) -> dict[str, Any]:
-        case, run = CASES[name], RunFolder(self._new(f"{name}-{OURS}"))
+        found = self._train(name, CASES[name], workers, tunables)
+        return found | {"flops_per_cpu_second": self._flops(name) / found["cpu_seconds"]}
+
+    def start(self, name: str) -> float:
+        """In seconds."""
+        case = replace(CASES[name], steps=6, dropped_steps=1, settings=SHORT_STEPS)
+        return float(self._train(name, case)["startup_seconds"])
+
+    def _train(self, name: str, case: Case, workers: int = 1, tunables: str | None = None) -> dict[str, Any]:
+        run = RunFolder(self._new(f"{name}-{OURS}"))
         given = [*case.settings, f"train.stop_at={case.steps}", f"measure.every={case.steps}"]
         words = [str(CONFIGS / case.config), "--data", str(self.data(name)), "--run", str(run.path)]
         words += ["--workers", str(workers), *(word for pair in given for word in ("--set", pair))]
@@ -122,7 +132,7 @@ class Bench:
         steps = database.read(run.records).steps
         found = summary(steps["ended"], steps["target_tokens"], watched, case.dropped_steps)
         shutil.rmtree(run.path)
-        return found | {"flops_per_cpu_second": self._flops(name) / found["cpu_seconds"]}
+        return found
 
     def peer(self, name: str, peer: str, tunables: str | None) -> dict[str, Any]:
         case, out = CASES[name], self._new(f"{name}-{peer}").with_suffix(".jsonl")
@@ -202,6 +212,10 @@ def measurements(bench: Bench, only: Sequence[str]) -> Iterator[dict[str, Any]]:
             for workers in (1, 2):
                 yield {"case": name, "side": f"{workers} workers", **bench.ours(SCALED, workers)}
             continue
+        if name == "start":
+            for model in CASES:
+                yield {"case": name, "side": model, "startup_seconds": bench.start(model)}
+            continue
         bench.data(name)
         yield {"case": name, "side": "bare products", "flops_per_cpu_second": bench.bare_rate(name)}
         for tunables, suffix in ((None, ""), (sides.MEMORY_REUSED, REUSED)):
@@ -214,6 +228,8 @@ def measurements(bench: Bench, only: Sequence[str]) -> Iterator[dict[str, Any]]:
 def ratios(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Of one case in one repetition."""
     of = {row["side"]: row for row in rows}
+    if set(of) == set(CASES):  # of `start`, which has no ratio
+        return {}
     if "2 workers" in of:
         return {"two workers over one": _over(of["2 workers"], [of["1 workers"]], "tokens_per_second")}
     rate, speed = "flops_per_cpu_second", "tokens_per_cpu_second"
@@ -265,7 +281,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    choices = (*CASES, "workers")
+    choices = (*CASES, "workers", "start")
     parser.add_argument("--only", nargs="+", choices=choices, default=list(choices))
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("speed.jsonl"), help="results, a line each")
