@@ -1,4 +1,4 @@
-"""What each part of a fast step buys: target tokens per CPU-second as it is, and with one part taken away.
+"""What parts of a fast step buy: target tokens per CPU-second as it is, and with one thing done otherwise.
 
     python benchmarks/parts.py configs/transformer-tiny.toml --data WORK/tiny/data [--repeat 9] [--steps 2]
 

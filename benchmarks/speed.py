@@ -118,6 +118,7 @@ class Bench:
 
     def _train(self, name: str, case: Case, workers: int = 1, tunables: str | None = None) -> dict[str, Any]:
         run = RunFolder(self._new(f"{name}-{OURS}"))
+        shutil.rmtree(run.path, ignore_errors=True)  # of a bench that broke off: it would go on
         given = [*case.settings, f"train.stop_at={case.steps}", f"measure.every={case.steps}"]
         words = [str(CONFIGS / case.config), "--data", str(self.data(name)), "--run", str(run.path)]
         words += ["--workers", str(workers), *(word for pair in given for word in ("--set", pair))]

@@ -18,6 +18,10 @@ from dragoman.errors import DataError
 
 PAD, EOS, BOS, UNK = 0, 1, 2, 3  # as in the vocabulary of the public WMT16 en-de runs
 _LEAST_COVERAGE = 0.98  # that SentencePiece takes; the most frequent characters, which are wanted anyway
+# SentencePiece passes over longer sentences and those with its sign for the unknown, and ends the process if
+# a character that it must know stands in none of the others.
+_LONGEST_BYTES = 4192
+_RESERVED = "\u2585"
 
 
 class Tokenizer:
@@ -95,7 +99,8 @@ class Tokenizer:
 
 def learn(sentences: Iterable[str], settings: VocabularySettings) -> Tokenizer:
     """A BPE vocabulary of the size asked for, or the largest that so little text supports."""
-    sentences, model = list(sentences), io.BytesIO()
+    model = io.BytesIO()
+    sentences = [line for line in sentences if len(line.encode()) <= _LONGEST_BYTES and _RESERVED not in line]
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
@@ -103,6 +108,7 @@ def learn(sentences: Iterable[str], settings: VocabularySettings) -> Tokenizer:
             model_type="bpe",
             vocab_size=settings.size,
             hard_vocab_limit=False,  # a small text gets the largest vocabulary it supports
+            max_sentence_length=_LONGEST_BYTES,
             character_coverage=_LEAST_COVERAGE,
             required_chars=_characters(sentences, settings.rarest_character),
             normalization_rule_name="identity",  # the text is normalised already; what goes in comes out

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import ValidationError
+
+from dragoman.config import Model
 from dragoman.explain import words
 from dragoman.explain.finding import Finding, known, unknown
-from dragoman.measure.records import Records
+from dragoman.measure.records import Records, RunFacts
+from dragoman.plan import size
 
-STATES = 3  # the weights and Adam's two moments
 NUMBER_BYTES = 4  # fp32
 ODDS = 0.05  # of the size: config, vocabulary, state and file headers beside the numbers
 ODD_BYTES = 2_000_000  # which a small model has as well as a large one
@@ -34,18 +37,18 @@ def explain_files(records: Records) -> Finding:
 def explain_size(records: Records) -> Finding:
     files, parameters = _files(records), records.facts.parameters
     total = sum(file["bytes"] for file in files)
-    expected = parameters * NUMBER_BYTES * STATES if parameters else None
+    expected, arithmetic = _arithmetic(records.facts)
     numbers = known(total_bytes=total or None, parameters=parameters, expected_bytes=expected)
     if not files:
         finding = unknown("checkpoint_size", "no checkpoint was recorded", numbers)
         if expected:
-            finding.answer += f" By arithmetic it would be about {words.size(expected)}: {_sum(parameters)}."
+            finding.answer += f" By arithmetic it would be about {words.size(expected)}: {arithmetic}."
         return finding
     text = f"{words.size(total)} in {len(files)} files."
     if parameters and expected:
         numbers |= known(bytes_per_parameter=total / parameters)
         text = f"{words.size(total)}, {total / parameters:.1f} bytes per parameter."
-        text += f" {_compare(total, parameters)}"
+        text += f" {_compare(total, parameters, expected, f'{arithmetic} = {words.size(expected)}')}"
     return Finding(
         id="checkpoint_size",
         verdict="stated",
@@ -55,14 +58,34 @@ def explain_size(records: Records) -> Finding:
     )
 
 
-def _sum(parameters: int | None) -> str:
-    count = words.count(parameters or 0)
-    return f"{count} parameters x {NUMBER_BYTES} bytes x {STATES} (weights and Adam's two moments)"
+def _arithmetic(facts: RunFacts) -> tuple[int | None, str]:
+    """Bytes of the weights and of what the optimizer keeps, and how they come about."""
+    if not facts.parameters:
+        return None, ""
+    count, moments = words.count(facts.parameters), _muons_moments(facts)
+    if moments is None:
+        text = f"{count} parameters x {NUMBER_BYTES} bytes x 3 (weights and Adam's two moments)"
+        return facts.parameters * NUMBER_BYTES * 3, text
+    text = f"({count} parameters + {words.count(moments)} moments) x {NUMBER_BYTES} bytes"
+    of_muon = "Muon keeps one moment for matrices of layers, two for the rest"
+    return (facts.parameters + moments) * NUMBER_BYTES, f"{text} ({of_muon})"
 
 
-def _compare(total: int, parameters: int) -> str:
-    expected = parameters * NUMBER_BYTES * STATES
-    arithmetic = f"{_sum(parameters)} = {words.size(expected)}"
+def _muons_moments(facts: RunFacts) -> int | None:
+    pieces = facts.data_card.get("vocabulary_pieces")
+    if facts.settings.get("train.optimizer") != "muon" or not isinstance(pieces, int):
+        return None
+    prefix = "model."
+    found = {
+        name.removeprefix(prefix): value for name, value in facts.settings.items() if name.startswith(prefix)
+    }
+    try:
+        return size.moments(Model.model_validate(found), pieces, "muon")
+    except ValidationError:
+        return None
+
+
+def _compare(total: int, parameters: int, expected: int, arithmetic: str) -> str:
     if abs(total - expected) <= ODDS * expected or expected <= total <= min(
         2 * expected, expected + ODD_BYTES
     ):
@@ -76,8 +99,8 @@ def _compare(total: int, parameters: int) -> str:
     }
     for each, meaning in known_kinds.items():
         if abs(per_parameter / each - 1) <= ODDS:
-            return f"In fp32 with Adam it would be {arithmetic}; {each:g} bytes mean {meaning}."
-    return f"In fp32 with Adam it would be {arithmetic}; the rest is something else."
+            return f"In fp32 it would be {arithmetic}; {each:g} bytes mean {meaning}."
+    return f"In fp32 it would be {arithmetic}; the rest is something else."
 
 
 def _files(records: Records) -> list[dict[str, Any]]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from dragoman.config import Training
 from dragoman.plan import flops, size
 
-_STATE_BYTES = 16  # of a parameter: weight, gradient and two moments, in single precision
-_SAVED_BYTES = 12  # of a parameter in a checkpoint: weight and two moments
+_NUMBER_BYTES = 4  # weights, gradients and moments are in single precision
 _PROCESS_BYTES = 350e6  # Python, torch and their buffers, before there is a model
 # Gradients of activations come on top of what autograd keeps. With it the estimate is within 5 % of the peak
 # resident memory of microbatches of 1,500, 3,000 and 6,000 tokens (3 + 3 layers of 256, one thread).
@@ -19,6 +18,7 @@ _BACKWARD = 2.2
 @dataclass(frozen=True)
 class Needs:
     parameters: int
+    moments: int  # of the optimizer
     checkpoint_bytes: float
     checkpoints: int  # on disk at once, the one that is being written included
     activation_bytes: float  # of a microbatch on one rank, estimated
@@ -27,11 +27,11 @@ class Needs:
     @property
     def state_bytes(self) -> float:
         """What a rank holds between two steps."""
-        return _STATE_BYTES * self.parameters
+        return _NUMBER_BYTES * (2 * self.parameters + self.moments)
 
     @property
     def gradient_bytes(self) -> float:
-        return 4.0 * self.parameters
+        return float(_NUMBER_BYTES * self.parameters)
 
     @property
     def rank_bytes(self) -> float:
@@ -42,12 +42,14 @@ class Needs:
 def of(settings: Training, vocabulary: int, sentence_tokens: float) -> Needs:
     """`sentence_tokens` is the mean length of a sentence on either side."""
     parameters = size.parameters(settings.model, vocabulary)
+    moments = size.moments(settings.model, vocabulary, settings.train.optimizer)
     tokens = settings.data.step * (1 if settings.data.unit == "tokens" else sentence_tokens)
     saved = settings.checkpoint
     made = math.ceil(settings.train.steps / saved.every)
     return Needs(
         parameters=parameters,
-        checkpoint_bytes=_SAVED_BYTES * parameters + 2**20,
+        moments=moments,
+        checkpoint_bytes=_NUMBER_BYTES * (parameters + moments) + 2**20,
         checkpoints=min(made, saved.keep_last + saved.keep_best) + 1,
         activation_bytes=_activation_bytes(settings, sentence_tokens),
         step_flops=flops.step(settings.model, vocabulary, tokens, tokens, tokens / sentence_tokens),

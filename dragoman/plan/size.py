@@ -10,6 +10,14 @@ def parameters(config: Model, vocabulary: int) -> int:
     return sum(tensors(config, vocabulary))
 
 
+def moments(config: Model, vocabulary: int, optimizer: str) -> int:
+    """Numbers that the optimizer keeps: two for each parameter; Muon one, for those in matrices of layers."""
+    attention, feedforward = 4 * config.width**2, 2 * config.width * config.feedforward
+    encoder = config.encoder_layers * (attention + feedforward)
+    decoder = config.decoder_layers * (2 * attention + feedforward)
+    return 2 * parameters(config, vocabulary) - (encoder + decoder if optimizer == "muon" else 0)
+
+
 def tensors(config: Model, vocabulary: int) -> list[int]:
     """Parameters of each of its tensors, in its own order. Gradients are ready from the last to the first."""
     width, inner = config.width, config.feedforward

@@ -131,7 +131,7 @@ def _route(world: World, groups: Groups | None, way: Way) -> Route:
 
 
 def _seconds(route: Route, world: World, sizes: Sequence[int]) -> dict[int, float]:
-    """Of one exchange of each size, the slowest rank's, the better of two. Collective."""
+    """Of one exchange of each size, the slowest rank's, the best of three. Collective."""
     found: dict[int, float] = {}
     for nbytes in sizes:
         if found and max(found.values()) > _LONG_SECONDS:

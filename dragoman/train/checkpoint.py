@@ -78,7 +78,7 @@ class SavedState(BaseModel):
     seconds: float
     target_tokens: int
     pairs: int
-    loss_scale: dict[str, float] = {}
+    loss_scale: dict[str, int | float] = {}
     choice: Choice | None = None
     replicas: list[int] = []
     world_size: int
@@ -90,7 +90,7 @@ class ReplicaState(BaseModel):
 
     schema_version: int = 1
     step: int
-    loss_scale: dict[str, float] = {}
+    loss_scale: dict[str, int | float] = {}
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from dragoman.train.view import View
 
 @dataclass(frozen=True)
 class Run:
-    """Everything a run works with. Saver, curves and view do nothing on ranks other than 0."""
+    """Everything a run works with. Curves and view do nothing on ranks other than 0, nor does the saver,
+    but for the first rank of each of DiLoCo's replicas."""
 
     batches: Batches
     stepper: Stepper

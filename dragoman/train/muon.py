@@ -3,7 +3,7 @@
 Muon (Jordan et al. 2024) takes a matrix's momentum for its direction and makes it orthogonal: all directions
 of a gradient count alike, also rare ones. Scaled as in Liu et al. 2025 (arXiv 2502.16982) an update is about
 as large as Adam's, so one learning rate serves both. torch.optim.Muon computes in bf16 everywhere, which most
-CPUs emulate; here only GPUs do.
+CPUs emulate; here only GPUs that have it do.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
         return orthogonal(matrices.mT).mT
     a, b, c = _QUINTIC
     x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    if x.is_cuda:
+    if x.is_cuda and torch.cuda.is_bf16_supported(including_emulation=False):
         x = x.bfloat16()  # as accurate as five iterations are
     for _ in range(_ITERATIONS):
         squared = x @ x.mT

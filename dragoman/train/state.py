@@ -39,7 +39,7 @@ class State:
     seconds: float = 0.0  # spent in steps, over all attempts
     target_tokens: int = 0
     pairs: int = 0
-    loss_scale: dict[str, float] = field(default_factory=dict)  # fp16 only: torch's GradScaler
+    loss_scale: dict[str, int | float] = field(default_factory=dict)  # fp16 only: torch's GradScaler
     choice: Choice | None = None  # how gradients are exchanged
     replicas: list[int] = field(default_factory=list)  # DiLoCo only: to which replica each rank belongs
     outer: dict[str, Tensor] = field(default_factory=dict)  # DiLoCo only: the momentum of each parameter

@@ -132,7 +132,7 @@ class Stepper:
                 with _Noticing(len(part.rows) > 1):
                     loss = self._forward(part)
                 self._phases.begin("backward")
-                with _Noticing(not is_last and len(part.rows) > 1):
+                with _Noticing(not is_last and len(part.rows) > 1, is_exchanging=is_last):
                     # Ranks and microbatches hold unequal numbers of target tokens. DDP averages over ranks,
                     # so their number goes back in, and one division by the tokens of all of them weighs
                     # every token alike.
@@ -209,8 +209,9 @@ def _is_out_of_memory(error: Exception) -> bool:
 class _Noticing:
     """Turns running out of memory into _OutOfMemory where the step can be begun again, else into advice."""
 
-    def __init__(self, can_begin_again: bool):
+    def __init__(self, can_begin_again: bool, is_exchanging: bool = False):
         self._can_begin_again = can_begin_again
+        self._is_exchanging = is_exchanging
 
     def __enter__(self) -> None: ...
 
@@ -219,7 +220,12 @@ class _Noticing:
             return
         if self._can_begin_again:
             raise _OutOfMemory from None
+        if self._is_exchanging:
+            raise DragomanError(
+                "out of memory while gradients were being exchanged: this step cannot be saved",
+                hint="the same command with --set data.split=2 goes on from the last checkpoint, with less",
+            ) from None
         raise DragomanError(
-            "out of memory while gradients were being exchanged: this step cannot be saved",
-            hint="the same command with --set data.split=2 goes on from the last checkpoint with less memory",
+            "out of memory: a single pair does not fit",
+            hint="a smaller model, or text prepared with a lower clean.max_words",
         ) from None

@@ -74,6 +74,13 @@ def test_a_text_too_small_gets_the_largest_vocabulary_it_supports() -> None:
     assert 30 < len(learn(TEXT, VocabularySettings(size=5_000))) < 5_000
 
 
+@pytest.mark.parametrize("line", ["雪" * 1_500, "▅ snow 雪"])
+def test_a_sentence_that_sentencepiece_passes_over_breaks_nothing(line: str) -> None:
+    learnt = learn([*TEXT, line], VocabularySettings(size=60))
+    assert learnt.encode(["雪"])[0].tolist().count(UNK) == 1
+    assert UNK not in learnt.encode(TEXT)[0]
+
+
 def test_a_character_needs_only_be_seen_now_and_then_to_be_known() -> None:
     text = [*TEXT * 200, "Äpfel zu 7 €"]  # 270,000 characters: each of the new ones is one in 270,000
     known = learn(text, VocabularySettings(size=100)).encode(["Äpfel zu 7 €"])[0]

@@ -10,6 +10,7 @@ from dragoman.plan.needs import Needs
 
 NEEDS = Needs(
     parameters=60_000_000,
+    moments=120_000_000,
     checkpoint_bytes=720e6,
     checkpoints=4,
     activation_bytes=1.4e9,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dragoman.config import Model
 from dragoman.explain.checkpoint import explain_files, explain_size
 from dragoman.measure.records import Records, RunFacts
 from tests.explain import build
@@ -33,6 +34,18 @@ def test_small_files_count_beside_a_small_model() -> None:
     files = [{"name": "model.safetensors", "bytes": 12 * 23_168}, {"name": "config.toml", "bytes": 17_000}]
     finding = explain_size(Records(RunFacts(parameters=23_168, checkpoint_files=files)))
     assert "The arithmetic agrees" in finding.answer
+
+
+def test_muon_keeps_one_moment_for_matrices_of_layers() -> None:
+    settings = {"train.optimizer": "muon", **{f"model.{name}": value for name, value in Model()}}
+    facts = {"parameters": 60_880_896, "settings": settings, "data_card": {"vocabulary_pieces": 32_768}}
+    kept = 4 * (3 * 60_880_896 - 6 * (12 * 512**2 + 4 * 512 * 2048))
+    files = [{"name": "model.safetensors", "bytes": kept}]
+    finding = explain_size(Records(RunFacts(**facts, checkpoint_files=files)))
+    assert finding.numbers["expected_bytes"] == kept
+    assert (
+        "The arithmetic agrees: (60.9 million parameters + 77.7 million moments) x 4 bytes" in finding.answer
+    )
 
 
 def test_without_parameters_there_is_still_a_size() -> None:

@@ -66,7 +66,7 @@ def test_a_bad_step_changes_nothing_and_is_counted(task: Task, world_of_one: Non
 
 
 def test_one_bad_step_is_said_and_the_run_goes_on(here: Here, spoil: Spoil, tmp_path: Path) -> None:
-    spoil({10})  # one for settling, four to a step: the third step
+    spoil({10})  # four to a step: the third step
     here.train(tmp_path, "train.steps=5", "train.most_bad_steps=2")
     assert "step 3: the gradient is not finite; the update was skipped" in runs.log(tmp_path)
     state = saved(tmp_path, 5)
@@ -76,7 +76,7 @@ def test_one_bad_step_is_said_and_the_run_goes_on(here: Here, spoil: Spoil, tmp_
 def test_bad_steps_in_a_row_stop_the_run_and_the_good_checkpoint_stays(
     here: Here, spoil: Spoil, tmp_path: Path
 ) -> None:
-    spoil(range(18, 10_000))  # from the fifth step on
+    spoil(range(17, 10_000))  # from the fifth step on
     few = ("checkpoint.every=2", "checkpoint.keep_last=1", "evaluate.every=100", "train.most_bad_steps=6")
     with pytest.raises(DragomanError, match="6 steps in a row had a gradient that is not finite") as error:
         here.train(tmp_path, *few)
@@ -91,7 +91,7 @@ def test_bad_steps_in_a_row_stop_the_run_and_the_good_checkpoint_stays(
 def test_a_run_that_was_stopped_before_its_first_update_goes_on(
     here: Here, spoil: Spoil, tmp_path: Path
 ) -> None:
-    spoil(range(2, 10))  # both steps of the first attempt
+    spoil(range(1, 9))  # both steps of the first attempt
     here.train(tmp_path, "train.steps=2")
     assert saved(tmp_path, 2).bad_in_a_row == 2
     here.train(tmp_path, "train.steps=4")

@@ -7,13 +7,14 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
 from dragoman import atomic
 from dragoman.errors import DataError
 from dragoman.rundir import RunFolder
 from dragoman.train import checkpoint
-from dragoman.train.checkpoint import SavedState
+from dragoman.train.checkpoint import ReplicaState, SavedState
 from tests.train import runs
 from tests.train.conftest import Here, Unbroken
 
@@ -158,3 +159,15 @@ def test_verify_names_the_damaged_file(here: Here, tmp_path: Path) -> None:
     flip_a_byte(folder)
     with pytest.raises(DataError, match=r"model\.safetensors: damaged checkpoint"):
         checkpoint.verify(folder)
+
+
+def test_a_loss_scale_goes_on_from_a_checkpoint() -> None:
+    parameter = torch.nn.Parameter(torch.ones(2))
+    sgd, before = torch.optim.SGD([parameter]), torch.amp.GradScaler("cpu")
+    saved = ReplicaState(step=1, loss_scale=before.state_dict()).model_dump_json()
+    after = torch.amp.GradScaler("cpu")
+    after.load_state_dict(ReplicaState.model_validate_json(saved).loss_scale)
+    after.scale(parameter.sum()).backward()
+    after.step(sgd)
+    after.update()  # torch wants an int for an int here
+    assert after.state_dict()["scale"] == before.state_dict()["scale"]

@@ -50,7 +50,7 @@ def test_it_is_evaluated_and_saved_where_rounds_end_and_says_so(whole: Path) -> 
         checkpoint.verify(folder.checkpoint(step))
 
 
-def test_the_records_tell_the_mode_and_that_only_the_last_step_of_a_round_exchanges(whole: Path) -> None:
+def test_the_records_tell_the_mode_and_how_often_replicas_meet(whole: Path) -> None:
     records = database.read(RunFolder(whole).records)
     facts = records.facts
     assert (facts.mode, facts.exchange_every, facts.gradient_bytes) == ("diloco", 6, 4 * facts.parameters)
