@@ -36,7 +36,7 @@ def prepare(job: Job, out: Path, reporter: Reporter) -> Card:
     """Makes the data set `out`, or returns the card of the one that is there if it came from the same job."""
     if _is_taken(out):
         return _existing(out, job.key)
-    given = _given_vocabulary(job)
+    given = Tokenizer.load(job.vocabulary) if job.vocabulary else None  # a wrong one fails before the work
     held_out = _read_held_out(job)
     with _stages(out, {"clean": job.clean_key, "vocabulary": job.key}) as run_stage, Workers() as workers:
         if _is_taken(out):  # another process finished it while this one waited for nothing but the lock
@@ -114,18 +114,6 @@ def _stages(out: Path, keys: dict[str, str]) -> Iterator[Callable[[str, Callable
                 shutil.rmtree(base)
             raise
         shutil.rmtree(base)
-
-
-def _given_vocabulary(job: Job) -> Tokenizer | None:
-    """A wrong one fails before the work."""
-    given = Tokenizer.load(job.vocabulary) if job.vocabulary else None
-    if given and job.settings.vocabulary.variants > 1 and not given.can_drop:
-        raise DataError(
-            "a vocabulary of whole words or single characters cuts a text in one way only",
-            path=job.vocabulary,
-            hint="vocabulary.variants=1, or another vocabulary",
-        )
-    return given
 
 
 def _read_held_out(job: Job) -> dict[str, list[Pair]]:

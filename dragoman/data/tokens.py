@@ -54,15 +54,6 @@ class Tokenizer:
         """The narrowest type that holds every id."""
         return np.uint16 if len(self) <= 1 << 16 else np.uint32
 
-    @property
-    def can_drop(self) -> bool:
-        """Has it merges, or rival ways to cut a text, of which some can be left out?"""
-        try:
-            self.encode([""], dropout=0.1)
-        except RuntimeError:
-            return False
-        return True
-
     def encode(
         self, lines: Sequence[str] | Sequence[bytes], dropout: float = 0.0, seed: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:

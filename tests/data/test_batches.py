@@ -22,16 +22,14 @@ from dragoman.data.store import DataSet, Part, PartWriter
 MULTI30K = Path(os.environ.get("DRAGOMAN_DATA", "/nowhere")) / "multi30k"
 
 
-def of_lengths(
-    source: Sequence[int], target: Sequence[int], weights: Sequence[float] = (1.0,), variants: int = 1
-) -> Any:
+def of_lengths(source: Sequence[int], target: Sequence[int], weights: Sequence[float] = (1.0,)) -> Any:
     """A data set of sentences of these lengths, in as many corpora as there are weights."""
     with tempfile.TemporaryDirectory() as folder:
         with PartWriter(Path(folder)) as writer:
             sides = (np.asarray(lengths, dtype=np.uint32) for lengths in (source, target))
             writer.add(tuple((np.ones(int(n.sum()), dtype=np.uint16), n) for n in sides))
-        part = Part(Path(folder), np.uint16, variants)
-    sizes = [len(piece) for piece in np.array_split(np.arange(len(part)), len(weights))]
+        part = Part(Path(folder), np.uint16)
+    sizes = [len(piece) for piece in np.array_split(np.arange(len(source)), len(weights))]
     corpora = [
         CorpusFacts(name=str(n), pairs=size, weight=weight)
         for n, (size, weight) in enumerate(zip(sizes, weights, strict=True))
@@ -103,14 +101,6 @@ def test_ranks_share_a_step_without_gap_or_overlap(data: Any, size: StepSize, wo
     for step in epoch(Batches(data, size, seed=5)):
         shares = [step.share(rank, world) for rank in range(world)]
         assert sorted(itertools.chain(*shares)) == list(range(len(step.microbatches)))
-
-
-def test_every_epoch_has_each_pair_once_in_the_variant_whose_turn_it_is() -> None:
-    data = of_lengths(range(1, 91), range(1, 91), weights=(1.0, 1.0), variants=3)
-    row = Batches(data, StepSize(60, 20), seed=3)
-    for number in range(4):
-        rows = np.concatenate([rows for step in epoch(row, number) for rows in step.microbatches])
-        assert sorted(rows) == list(range(30 * (number % 3), 30 * (number % 3) + 30))
 
 
 def test_a_change_of_ranks_on_the_way_repeats_and_skips_no_pair() -> None:

@@ -269,43 +269,6 @@ def test_a_given_vocabulary_is_used_byte_for_byte(tmp_path: Path, sentences, wri
     assert card.vocabulary_sha256 == small.card.vocabulary_sha256
 
 
-def test_variants_are_the_same_text_cut_in_other_ways_the_first_as_without_them(
-    tmp_path: Path, sentences, write, run
-) -> None:
-    words = write(tmp_path, "train", sentences(400))
-    plain, card = run(words, tmp_path / "data1"), run(words, tmp_path / "data2", "vocabulary.variants=3")
-    one, three = DataSet(tmp_path / "data1"), DataSet(tmp_path / "data2")
-    pairs = np.arange(len(one.train))
-    assert len(three.train) == len(pairs) == plain.parts["train"].pairs == card.parts["train"].pairs
-    for side in ("source", "target"):
-        cuts = [getattr(three.train, side).take(three.train.rows(pairs, epoch)) for epoch in range(4)]
-        expected, lengths = getattr(one.train, side).take(pairs)
-        assert np.array_equal(cuts[0][0], expected) and np.array_equal(cuts[3][0], expected)
-        texts = [three.tokenizer.decode(np.split(cut, np.cumsum(n)[:-1])) for cut, n in cuts]
-        assert texts[0] == texts[1] == texts[2]
-        totals = [int(n.sum()) for _, n in cuts]
-        assert totals[0] < totals[1] != totals[2] > totals[0]
-        assert getattr(card.parts["train"], side).tokens == sum(totals[:3]) // 3
-        assert getattr(card.parts["train"], side).bytes == getattr(plain.parts["train"], side).bytes
-    assert card.parts["dev"] == plain.parts["dev"]
-    assert "cut into pieces in 3 ways" in card.markdown()
-
-
-def test_a_vocabulary_of_characters_has_no_variants(tmp_path: Path, sentences, write, run) -> None:
-    text, model = sentences(50), io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(line for pair in text for line in pair), model_writer=model, model_type="char",
-        vocab_size=100, hard_vocab_limit=False, pad_id=0, eos_id=1, bos_id=2, unk_id=3, minloglevel=2,
-    )  # fmt: skip
-    (tmp_path / "characters.model").write_bytes(model.getvalue())
-    words = write(tmp_path, "train", text)
-    given = {"vocabulary": tmp_path / "characters.model"}
-    with pytest.raises(DataError, match="in one way only"):
-        run(words, tmp_path / "data", "vocabulary.variants=2", **given)
-    assert left_in(tmp_path) == []
-    run(words, tmp_path / "data", **given)
-
-
 def test_a_vocabulary_with_other_special_ids_is_refused_before_any_work(
     tmp_path: Path, sentences, write, run, stage_names
 ) -> None:

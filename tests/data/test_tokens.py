@@ -55,17 +55,6 @@ def test_decoding_gives_back_what_was_encoded(tokenizer: Tokenizer, lines: list[
     assert tokenizer.decode(rows) == lines
 
 
-def test_dropout_cuts_the_same_text_into_more_pieces_as_the_seed_says(tokenizer: Tokenizer) -> None:
-    tokens, lengths = tokenizer.encode(TEXT)
-    dropped, more = tokenizer.encode(TEXT, dropout=0.3, seed=7)
-    assert tokenizer.decode(np.split(dropped, np.cumsum(more)[:-1])) == TEXT
-    assert more.sum() > 1.2 * lengths.sum()
-    assert more[::3].min() < more[::3].max()  # every third line is the same text
-    assert np.array_equal(tokenizer.encode(TEXT, dropout=0.3, seed=7)[0], dropped)
-    assert not np.array_equal(tokenizer.encode(TEXT, dropout=0.3, seed=8)[0], dropped)
-    assert np.array_equal(tokenizer.encode(TEXT)[0], tokens)
-
-
 def test_learning_is_repeatable(tokenizer: Tokenizer) -> None:
     assert learn(TEXT, VocabularySettings(size=60)).sha256 == tokenizer.sha256
 
