@@ -119,7 +119,7 @@ def encoding_ratio(folder: Path, paths: list[Path], vocabulary: Path) -> list[fl
                 (sides[0][i : i + chunk], sides[1][i : i + chunk]) for i in range(0, SAMPLE_PAIRS, chunk)
             )
             began = time.monotonic()
-            encode(folder / "encoded", [chunks], SAMPLE_PAIRS, vocabulary, workers, Reporter())
+            encode(folder / "encoded", chunks, SAMPLE_PAIRS, vocabulary, workers, Reporter())
             seconds = time.monotonic() - began
             if number:  # the first round starts the worker processes
                 ratios.append(bare_seconds / seconds)

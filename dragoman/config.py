@@ -52,12 +52,6 @@ class VocabularySettings(Section):
     rarest_character: float = Field(
         1e-6, ge=0, lt=1, description="share of the text that a character must have to get a piece"
     )
-    variants: int = Field(
-        1, ge=1, description="training text is cut in so many ways, one per epoch in turn; the first is plain"
-    )
-    dropout: float = Field(
-        0.1, gt=0, lt=1, description="share of merges left out at random in the others (BPE-dropout)"
-    )
 
 
 class HeldOut(Section):

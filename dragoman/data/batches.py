@@ -61,7 +61,7 @@ class Microbatch:
 
 @dataclass(frozen=True)
 class Step:
-    """The pairs of one step, by their rows in the training part, in microbatches."""
+    """The pairs of one step, by number, in microbatches."""
 
     microbatches: tuple[np.ndarray, ...]
     tokens: tuple[int, ...]  # of each microbatch, source and target together
@@ -119,7 +119,7 @@ class Batches:
     def _window(self, epoch: int, window: int) -> list[list[tuple[np.ndarray, int, int]]]:
         """The steps of a window: for each, the rows, tokens and target tokens of its microbatches."""
         start, stop = (self._order.slots * number // self._windows for number in (window, window + 1))
-        rows = self._part.rows(self._order.pairs(epoch, start, stop), epoch)
+        rows = self._order.pairs(epoch, start, stop)
         source, target = self._part.source.lengths(rows), self._part.target.lengths(rows)
         # By target length, then by source length, upwards and downwards in turn: no jump where the target
         # length changes, so neighbours are alike on both sides.

@@ -71,7 +71,6 @@ class Card(BaseModel):
     target_language: str
     parts: dict[str, PartFacts]
     corpora: list[CorpusFacts]
-    variants: int = 1  # of the training text, one after the other; its tokens and lengths are means over them
     read_pairs: int
     read_bytes: dict[str, int]  # per side, text as read
     dropped: dict[str, Dropped]

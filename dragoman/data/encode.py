@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,15 +18,11 @@ from dragoman.progress import Reporter
 _BUCKET = 10  # tokens per bar of the length histogram
 _BUCKETS = 12  # the last one holds everything longer
 
-Chunks = Iterator[tuple[list[bytes], list[bytes]]]  # source and target sentences
-
 
 class _Sentences(NamedTuple):
     source: list[bytes]
     target: list[bytes]
     vocabulary: Path
-    dropout: float
-    seed: tuple[int, ...]
 
 
 class _Counts:
@@ -43,42 +39,35 @@ class _Counts:
         buckets = np.minimum((lengths - 1) // _BUCKET, _BUCKETS - 1)
         self._buckets += np.bincount(buckets, minlength=_BUCKETS)
 
-    def facts(self, variants: int) -> SideFacts:
-        """Means over the variants."""
+    def facts(self) -> SideFacts:
         names = [f"{_BUCKET * n + 1}-{_BUCKET * (n + 1)}" for n in range(_BUCKETS - 1)]
         names.append(f"over {_BUCKET * (_BUCKETS - 1)}")
         return SideFacts(
-            bytes=self.bytes // variants,
-            tokens=self.tokens // variants,
-            lengths=dict(zip(names, (self._buckets // variants).tolist(), strict=True)),
+            bytes=self.bytes,
+            tokens=self.tokens,
+            lengths=dict(zip(names, self._buckets.tolist(), strict=True)),
         )
 
 
 def encode(
     folder: Path,
-    variants: Sequence[Chunks],
-    pairs: int,
+    chunks: Iterator[tuple[list[bytes], list[bytes]]],
+    total_pairs: int,
     vocabulary: Path,
     workers: Workers,
     reporter: Reporter,
-    dropout: float = 0.0,
-    seed: int = 0,
 ) -> PartFacts:
-    """Writes one part of the data set and says what is in it. Every variant but the first has the dropout."""
-    source, target, encoded_pairs = _Counts(), _Counts(), 0
-    work = (
-        _Sentences(*chunk, vocabulary, dropout if variant else 0.0, (seed, variant, number))
-        for variant, chunks in enumerate(variants)
-        for number, chunk in enumerate(chunks)
-    )
+    """Writes one part of the data set and says what is in it."""
+    source, target, pairs = _Counts(), _Counts(), 0
+    work = (_Sentences(*chunk, vocabulary) for chunk in chunks)
     with PartWriter(folder) as writer, reporter.stage(f"Encoding {folder.name}", "pairs") as stage:
         for encoded in workers.map(_encode_sentences, work):
             writer.add((encoded.source, encoded.target))
             source.add(encoded.source_bytes, encoded.source[1])
             target.add(encoded.target_bytes, encoded.target[1])
-            encoded_pairs += len(encoded.source[1])
-            stage.at(encoded_pairs, pairs * len(variants))
-    return PartFacts(pairs=pairs, source=source.facts(len(variants)), target=target.facts(len(variants)))
+            pairs += len(encoded.source[1])
+            stage.at(pairs, total_pairs)
+    return PartFacts(pairs=pairs, source=source.facts(), target=target.facts())
 
 
 class _Encoded(NamedTuple):
@@ -90,10 +79,9 @@ class _Encoded(NamedTuple):
 
 def _encode_sentences(sentences: _Sentences) -> _Encoded:
     tokenizer = _tokenizer(sentences.vocabulary)
-    seeds = np.random.SeedSequence(sentences.seed).generate_state(2).tolist()
     return _Encoded(
-        tokenizer.encode(sentences.source, sentences.dropout, seeds[0]),
-        tokenizer.encode(sentences.target, sentences.dropout, seeds[1]),
+        tokenizer.encode(sentences.source),
+        tokenizer.encode(sentences.target),
         sum(map(len, sentences.source)) + len(sentences.source),
         sum(map(len, sentences.target)) + len(sentences.target),
     )

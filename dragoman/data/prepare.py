@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman import __version__, atomic, config
-from dragoman.config import CleanRules, Preparation
+from dragoman.config import CleanRules
 from dragoman.data.card import Card, Check, CorpusFacts, Dropped, DroppedExample, PartFacts
 from dragoman.data.clean import Pair, hashes, normalise
 from dragoman.data.cleaned import CleanText, clean
@@ -60,7 +60,7 @@ def prepare(job: Job, out: Path, reporter: Reporter) -> Card:
             shutil.copy(learnt / VOCABULARY_FILE, folder)
             if job.dev is None:
                 held_out = {"dev": text.pairs(selection.pairs(Fate.DEV)), **held_out}
-            parts = _encode_parts(folder, text, selection, held_out, job.settings, workers, reporter)
+            parts = _encode_parts(folder, text, selection, held_out, workers, reporter)
             card = _card(folder, job, text, selection, parts)
             (folder / "card.json").write_text(card.json_text(), encoding="utf-8")
             (folder / "card.md").write_text(card.markdown(), encoding="utf-8")
@@ -169,28 +169,17 @@ def _encode_parts(
     text: CleanText,
     selection: Selection,
     held_out: dict[str, list[Pair]],
-    settings: Preparation,
     workers: Workers,
     reporter: Reporter,
 ) -> dict[str, PartFacts]:
     """Writes train, dev and test; dev and test keep their text for the scores."""
-    vocabulary, cut = folder / VOCABULARY_FILE, settings.vocabulary
+    vocabulary = folder / VOCABULARY_FILE
     train = selection.pairs(Fate.TRAIN)
-    parts = {
-        "train": encode(
-            folder / "train",
-            [text.chunks(train) for _ in range(cut.variants)],
-            int(np.count_nonzero(train)),
-            vocabulary,
-            workers,
-            reporter,
-            cut.dropout,
-            settings.seed,
-        )
-    }
+    count = int(np.count_nonzero(train))
+    parts = {"train": encode(folder / "train", text.chunks(train), count, vocabulary, workers, reporter)}
     for name, pairs in held_out.items():
         sides = ([pair.source.encode() for pair in pairs], [pair.target.encode() for pair in pairs])
-        parts[name] = encode(folder / name, [iter([sides])], len(pairs), vocabulary, workers, reporter)
+        parts[name] = encode(folder / name, iter([sides]), len(pairs), vocabulary, workers, reporter)
         for side, lines in zip(SIDES, sides, strict=True):
             (folder / name / f"{side}.txt").write_bytes(b"".join(line + b"\n" for line in lines))
     return parts
@@ -215,7 +204,6 @@ def _card(folder: Path, job: Job, text: CleanText, selection: Selection, parts: 
         target_language=job.train[0].target_language,
         parts=parts,
         corpora=corpora,
-        variants=job.settings.vocabulary.variants,
         read_pairs=text.facts.read_pairs,
         read_bytes={"source": text.facts.source_bytes, "target": text.facts.target_bytes},
         dropped={
@@ -250,12 +238,6 @@ def _notes(job: Job, tokenizer: Tokenizer, parts: dict[str, PartFacts]) -> list[
     asked = job.settings.vocabulary.size
     if job.vocabulary is None and len(tokenizer) < asked:
         notes.append(f"{asked:,} subwords were asked for; this text supports {len(tokenizer):,}")
-    cut = job.settings.vocabulary
-    if cut.variants > 1:
-        notes.append(
-            f"the training text is cut into pieces in {cut.variants} ways, one per epoch in turn, all but "
-            f"the first with a BPE-dropout of {cut.dropout:g}; its tokens and lengths are means over them"
-        )
     return notes
 
 

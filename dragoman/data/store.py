@@ -8,8 +8,7 @@
                              and for dev and test the text: source.txt, target.txt
 
 `tokens` holds all sentences end to end, each closed by EOS, in 16 bits where the vocabulary allows;
-`offsets` (64 bits, one more than there are rows) says where each begins. Little-endian throughout.
-A row is a pair; a training part with variants holds all pairs cut one way, then all cut another way.
+`offsets` (64 bits, one more than there are pairs) says where each begins. Little-endian throughout.
 """
 
 from __future__ import annotations
@@ -54,18 +53,13 @@ class Side:
 class Part:
     """Train, dev or test: pairs by number, from 0."""
 
-    def __init__(self, folder: Path, token_type: type[np.unsignedinteger], variants: int = 1):
+    def __init__(self, folder: Path, token_type: type[np.unsignedinteger]):
         self._folder = folder
-        self._variants = variants
         self.source = Side(folder, "source", token_type)
         self.target = Side(folder, "target", token_type)
 
     def __len__(self) -> int:
-        return (len(self.source.offsets) - 1) // self._variants
-
-    def rows(self, pairs: np.ndarray, epoch: int) -> np.ndarray:
-        """Where these pairs stand, in the variant whose turn it is."""
-        return pairs + epoch % self._variants * len(self)
+        return len(self.source.offsets) - 1
 
     def text(self, side: str) -> list[str]:
         """The sentences of dev or test as they were given; a training part keeps tokens only."""
@@ -86,8 +80,7 @@ class DataSet:
         self.tokenizer = Tokenizer.load(path / VOCABULARY_FILE)
         self._check_sizes()
         token_type = self.tokenizer.token_type
-        variants = {"train": self.card.variants}
-        self.parts = {name: Part(path / name, token_type, variants.get(name, 1)) for name in self.card.parts}
+        self.parts = {name: Part(path / name, token_type) for name in self.card.parts}
 
     @property
     def train(self) -> Part:

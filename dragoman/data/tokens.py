@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -54,20 +53,9 @@ class Tokenizer:
         """The narrowest type that holds every id."""
         return np.uint16 if len(self) <= 1 << 16 else np.uint32
 
-    def encode(
-        self, lines: Sequence[str] | Sequence[bytes], dropout: float = 0.0, seed: int = 0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens of all lines end to end, each closed by EOS, and how many each line has.
-
-        With `dropout` this share of merges is left out at random (BPE-dropout, Provilkov et al. 2020); of a
-        unigram vocabulary it is what SentencePiece calls alpha.
-        """
-        sampling: dict[str, Any] = {}
-        if dropout:
-            # That of threads to come; SentencePiece encodes a list in a thread of its own.
-            sentencepiece.set_random_generator_seed(seed)
-            sampling = {"enable_sampling": True, "alpha": dropout, "nbest_size": -1}
-        rows = self._processor.encode(lines, add_eos=True, num_threads=1, **sampling)
+    def encode(self, lines: Sequence[str] | Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens of all lines end to end, each closed by EOS, and how many each line has."""
+        rows = self._processor.encode(lines, add_eos=True, num_threads=1)
         lengths = np.fromiter(map(len, rows), dtype=np.uint32, count=len(rows))
         tokens = np.fromiter(chain.from_iterable(rows), dtype=self.token_type, count=int(lengths.sum()))
         return tokens, lengths
