@@ -78,8 +78,8 @@ class Model(Section):
 
     width: int = Field(512, ge=8, description="of every layer's input and output")
     heads: int = Field(8, ge=1, description="attention heads; must divide the width")
-    encoder_layers: int = Field(6, ge=1)
-    decoder_layers: int = Field(6, ge=1)
+    encoder_layers: int = Field(6, ge=1, description="that read the source")
+    decoder_layers: int = Field(6, ge=1, description="that write the translation")
     feedforward: int = Field(2048, ge=1, description="inner width of the feed-forward blocks")
     dropout: float = Field(0.1, ge=0, lt=1, description="after embedding and at the end of each block")
     attention_dropout: float = Field(0.1, ge=0, lt=1, description="on attention weights")
@@ -117,11 +117,13 @@ class Train(Section):
     optimizer: Literal["adam", "adamw", "muon"] = Field(
         "adam", description="muon: for the matrices of layers, with Adam for the rest"
     )
-    beta1: float = Field(0.9, ge=0, lt=1)
-    beta2: float = Field(0.997, ge=0, lt=1)
-    epsilon: float = Field(1e-9, gt=0)
+    beta1: float = Field(0.9, ge=0, lt=1, description="of Adam: how long its mean of gradients remembers")
+    beta2: float = Field(0.997, ge=0, lt=1, description="and its mean of their squares")
+    epsilon: float = Field(1e-9, gt=0, description="of Adam: keeps it from dividing by zero")
     weight_decay: float = Field(0.0, ge=0, description="adamw only")
-    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    label_smoothing: float = Field(
+        0.1, ge=0, lt=1, description="share of the target given to all pieces alike"
+    )
     clip_norm: float = Field(0.0, ge=0, description="largest gradient norm; 0 is no limit")
     precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the computation on GPUs")
     most_bad_steps: int = Field(20, ge=1, description="non-finite steps in a row before the run is stopped")
@@ -288,9 +290,12 @@ def _explain(
             messages.append(f"{key} = {finding['input']!r}: {_lower(finding['msg'])}")
         else:
             messages.append(_lower(finding["msg"].removeprefix("Value error, ")))
-        if not f"{key}.".startswith(tuple(f"{name}." for name in overridden)):
+        line = _line_of(text, finding["loc"])
+        is_within = f"{key}.".startswith(tuple(f"{name}." for name in overridden))
+        is_around = any(name.startswith(f"{key}.") for name in overridden)  # a section that only --set names
+        if not is_within and not (is_around and line is None):
             from_set = False
-            first_line = first_line or _line_of(text, finding["loc"])
+            first_line = first_line or line
     return ConfigError("; ".join(messages), path="--set" if from_set else path, line=first_line)
 
 

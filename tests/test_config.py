@@ -66,6 +66,7 @@ def test_every_fault_is_told_at_once(file) -> None:
         ("clean.normalise=NFD", "clean.normalise = 'NFD': input should be 'NFC' or 'none'"),
         ("clean=3", "clean = 3: "),
         ("clean.max_wrods=3", "unknown key clean.max_wrods (did you mean clean.max_words?)"),
+        ("cleen.max_words=3", "unknown key cleen (did you mean clean?)"),
         ("clean={max_wrods = 3}", "unknown key clean.max_wrods (did you mean clean.max_words?)"),
     ],
 )

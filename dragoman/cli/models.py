@@ -47,7 +47,7 @@ def evaluate(
     A MODEL that is a file holds translations made elsewhere, one to a line. With --against, whether the two
     differ by more than chance.
 
-    Example: dragoman evaluate runs/wednesday --against runs/tuesday --data data/mine
+    Example: dragoman evaluate runs/wednesday --against runs/tuesday --data data/mine --part dev
     """
     from dragoman.evaluate import choice, run, system, text
 

@@ -76,7 +76,9 @@ def diagnose(
     gpu_power: Annotated[str | None, typer.Option(help="Watts of the limit: 42/250.")] = None,
     gpu_util: Annotated[float | None, typer.Option(help="Percent, as nvidia-smi shows it.")] = None,
     params: Annotated[int | None, typer.Option(help="Parameters of the model.")] = None,
-    gradient_bytes: Annotated[int | None, typer.Option(help="If not 4 per parameter.")] = None,
+    gradient_bytes: Annotated[
+        int | None, typer.Option(help="Of all gradients of a rank, if not 4 per parameter.")
+    ] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 or mixed.")] = None,
     batch: Annotated[int | None, typer.Option(help="Pairs per rank and step.")] = None,
     step_seconds: Annotated[float | None, typer.Option(help="Where no log is left.")] = None,

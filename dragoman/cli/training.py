@@ -42,7 +42,10 @@ def prepare(
         Path | None, typer.Option(help="Where a recipe keeps its files; else 'downloads' beside DATA.")
     ] = None,
     settings: Annotated[Path | None, typer.Option("--config", help="Settings as a TOML file.")] = None,
-    changes: Setting = [],
+    changes: Annotated[
+        list[str],
+        typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. clean.max_words=100."),
+    ] = [],
     as_json: AsJson = False,
 ) -> None:
     """Parallel text to a cleaned, tokenised data set with a card.

@@ -61,7 +61,7 @@ def check(job: Job) -> None:
         raise DataError(
             "the data set has no dev part",
             path=job.data,
-            hint="prepare it with --dev, or with neither --dev nor --test: then some pairs are held out",
+            hint="prepare it again: with --dev, or without, then some pairs are held out",
         )
     _check_folder(job.folder.path)
     if job.start_from:
