@@ -115,18 +115,24 @@ class Train(Section):
     rate: float = Field(2.0, gt=0, description="factor of the transformer schedule, peak of the others")
     warmup_steps: int = Field(8_000, ge=0, description="steps of rising learning rate")
     optimizer: Literal["adam", "adamw", "muon"] = Field(
-        "adam", description="muon: for the matrices of layers, with Adam for the rest"
+        "adam", description="muon: for the matrices of layers, with AdamW for the rest"
     )
     beta1: float = Field(0.9, ge=0, lt=1, description="of Adam: how long its mean of gradients remembers")
     beta2: float = Field(0.997, ge=0, lt=1, description="and its mean of their squares")
     epsilon: float = Field(1e-9, gt=0, description="of Adam: keeps it from dividing by zero")
-    weight_decay: float = Field(0.0, ge=0, description="adamw only")
+    weight_decay: float = Field(0.0, ge=0, description="adamw and muon: how fast matrices shrink")
     label_smoothing: float = Field(
         0.1, ge=0, lt=1, description="share of the target given to all pieces alike"
     )
     clip_norm: float = Field(0.0, ge=0, description="largest gradient norm; 0 is no limit")
     precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the computation on GPUs")
     most_bad_steps: int = Field(20, ge=1, description="non-finite steps in a row before the run is stopped")
+
+    @model_validator(mode="after")
+    def _decay_has_an_effect(self) -> Self:
+        if self.weight_decay and self.optimizer == "adam":
+            raise ValueError(f'weight_decay {self.weight_decay} needs optimizer "adamw" or "muon"')
+        return self
 
 
 class Sync(Section):

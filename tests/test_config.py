@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dragoman import config
-from dragoman.config import CleanRules, Preparation, load
+from dragoman.config import CleanRules, Preparation, Training, load
 from dragoman.errors import ConfigError
 
 
@@ -84,6 +84,12 @@ def test_a_fault_of_the_file_is_not_blamed_on_a_set(file) -> None:
 @pytest.mark.parametrize("override", ["seed", "=3", ""])
 def test_a_set_without_key_or_value_is_refused(override: str) -> None:
     assert "expected key=value" in str(complaint(None, override))
+
+
+def test_a_weight_decay_that_would_do_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match='weight_decay 0.1 needs optimizer "adamw" or "muon"'):
+        load(Training, None, ["train.weight_decay=0.1"])
+    assert load(Training, None, ["train.weight_decay=0.1", "train.optimizer=muon"]).train.weight_decay == 0.1
 
 
 def test_a_set_below_a_value_is_refused(file) -> None:

@@ -1,4 +1,4 @@
-"""Muon for the weight matrices of layers, Adam for everything else.
+"""Muon for the weight matrices of layers, AdamW for everything else.
 
 Muon (Jordan et al. 2024) takes a matrix's momentum for its direction and makes it orthogonal: all directions
 of a gradient count alike, also rare ones. Scaled as in Liu et al. 2025 (arXiv 2502.16982) an update is about
@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Adam, Optimizer
+from torch.optim import AdamW, Optimizer
 
 from dragoman.model import Transformer
 from dragoman.model.attention import CrossAttention, SelfAttention
@@ -29,33 +28,32 @@ _QUINTIC = (3.4445, -4.7750, 2.0315)  # Jordan's: lifts small singular values fa
 class Muon(Optimizer):
     """Every rank does all of it, as with Adam; docs/train.md says what that costs."""
 
-    def __init__(self, model: Transformer, betas: tuple[float, float], epsilon: float):
-        self._rows = dict(_matrices(model))
-        others = [parameter for parameter in model.parameters() if parameter not in self._rows]
-        groups: list[dict[str, Any]] = [{"params": list(self._rows)}, {"params": others}]
-        super().__init__(groups, {"lr": 0.0})
-        self._adam = Adam(others, betas=betas, eps=epsilon, fused=True)
-        self._adam.state = self.state  # one place for all that a checkpoint keeps
+    def __init__(self, rows: dict[Tensor, int], rest: AdamW, weight_decay: float):
+        """`rows` as of `matrices`; `rest` is for all other parameters."""
+        super().__init__(list(rows), {"lr": 0.0, "weight_decay": weight_decay})
+        self._rows, self._rest = rows, rest
+        self.param_groups += rest.param_groups  # who sets the learning rate sets both
+        rest.state = self.state  # one place for all that a checkpoint keeps
 
     def has(self, parameter: Tensor) -> bool:
-        """Is it Muon's, not Adam's?"""
+        """Is it Muon's, not AdamW's?"""
         return parameter in self._rows
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        matrices, others = self.param_groups
-        self._adam.param_groups[0]["lr"] = others["lr"]
-        self._adam.step()
+        self._rest.step()
+        own = self.param_groups[0]
+        kept = 1 - own["lr"] * own["weight_decay"]
         together: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)  # by shape
-        for parameter in matrices["params"]:
+        for parameter in self._rows:
             rows, direction = self._rows[parameter], self._direction(parameter)
             for piece, along in zip(parameter.split(rows), direction.split(rows), strict=True):
                 together[piece.shape].append((piece, along))
         for shape, pieces in together.items():
             updates = orthogonal(torch.stack([along for _, along in pieces]))
-            scale = matrices["lr"] * _LIKE_ADAMS * max(shape) ** 0.5
+            scale = own["lr"] * _LIKE_ADAMS * max(shape) ** 0.5
             for (piece, _), update in zip(pieces, updates, strict=True):
-                piece.sub_(update, alpha=scale)
+                piece.mul_(kept).sub_(update, alpha=scale)
 
     def _direction(self, parameter: Tensor) -> Tensor:
         """Nesterov's momentum."""
@@ -68,7 +66,7 @@ class Muon(Optimizer):
         return parameter.grad.lerp(own["exp_avg"], MOMENTUM)
 
 
-def _matrices(model: Transformer) -> Iterator[tuple[Tensor, int]]:
+def matrices(model: Transformer) -> Iterator[tuple[Tensor, int]]:
     """Weights of layers, and the rows of each matrix in them: attention keeps two or three in one weight."""
     for module in model.modules():
         if isinstance(module, SelfAttention | CrossAttention):
@@ -77,12 +75,12 @@ def _matrices(model: Transformer) -> Iterator[tuple[Tensor, int]]:
             yield from ((linear.weight, len(linear.weight)) for linear in (module.inner, module.outer))
 
 
-def orthogonal(matrices: Tensor) -> Tensor:
+def orthogonal(stacked: Tensor) -> Tensor:
     """About the nearest orthogonal matrix of each."""
-    if matrices.shape[-2] > matrices.shape[-1]:
-        return orthogonal(matrices.mT).mT
+    if stacked.shape[-2] > stacked.shape[-1]:
+        return orthogonal(stacked.mT).mT
     a, b, c = _QUINTIC
-    x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    x = stacked / (stacked.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     if x.is_cuda and torch.cuda.is_bf16_supported(including_emulation=False):
         x = x.bfloat16()  # as accurate as five iterations are
     for _ in range(_ITERATIONS):
