@@ -64,11 +64,16 @@ def _arithmetic(facts: RunFacts) -> tuple[int | None, str]:
         return None, ""
     count, moments = words.count(facts.parameters), _muons_moments(facts)
     if moments is None:
+        numbers = 3 * facts.parameters
         text = f"{count} parameters x {NUMBER_BYTES} bytes x 3 (weights and Adam's two moments)"
-        return facts.parameters * NUMBER_BYTES * 3, text
-    text = f"({count} parameters + {words.count(moments)} moments) x {NUMBER_BYTES} bytes"
-    of_muon = "Muon keeps one moment for matrices of layers, two for the rest"
-    return (facts.parameters + moments) * NUMBER_BYTES, f"{text} ({of_muon})"
+    else:
+        numbers = facts.parameters + moments
+        text = f"({count} parameters + {words.count(moments)} moments) x {NUMBER_BYTES} bytes"
+        text += " (Muon keeps one moment for matrices of layers, two for the rest)"
+    if facts.mode == "diloco":
+        numbers += facts.parameters
+        text += f" + {count} x {NUMBER_BYTES} (DiLoCo's outer momentum)"
+    return numbers * NUMBER_BYTES, text
 
 
 def _muons_moments(facts: RunFacts) -> int | None:
@@ -95,7 +100,6 @@ def _compare(total: int, parameters: int, expected: int, arithmetic: str) -> str
         4.0: "weights alone",
         8.0: "weights and one moment",
         14.0: "fp16 copy of the weights besides",
-        16.0: "DiLoCo's outer momentum besides",
     }
     for each, meaning in known_kinds.items():
         if abs(per_parameter / each - 1) <= ODDS:

@@ -9,7 +9,13 @@ from dragoman.explain.counterfactual import WORTH_TRYING, cost, expected_bytes, 
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.lens import Bursts, bursts
 from dragoman.explain.parts import StepParts, settled, step_parts
-from dragoman.explain.traffic import MISMATCH, bytes_of_steps, gradient_traffic, sent_per_step
+from dragoman.explain.traffic import (
+    MISMATCH,
+    bytes_of_steps,
+    gradient_traffic,
+    is_one_machine,
+    sent_per_step,
+)
 from dragoman.measure.records import Records
 
 LEAST_POINTS = 10  # for a correlation
@@ -25,9 +31,10 @@ def explain(records: Records) -> Finding:
     chosen = settled(records)
     seconds = records.steps["seconds"][chosen]
     # The rank that waits least waits for the network alone; the others also for a slow rank.
-    with_exchange = correlation(seconds, records.phase("exchange", "least")[chosen])
+    exchange = records.phase("exchange", "least")[chosen]
+    with_exchange = correlation(seconds, exchange) if records.facts.ranks != 1 else None  # one: there is none
     with_bytes = correlation(*bytes_of_steps(records))
-    seen, burst = sent_per_step(records), bursts(records)
+    seen, burst = sent_per_step(records), None if is_one_machine(records) else bursts(records)
     numbers = known(
         correlation=with_exchange,
         correlation_with_bytes=with_bytes,
@@ -41,14 +48,13 @@ def explain(records: Records) -> Finding:
         return _by_arithmetic(records, parts, numbers)
     if link:
         numbers |= known(faster_link_speedup=link[1])
-    counted = bool(gradient_traffic(records))
-    read_off = ["bytes_per_step_per_host: a rate read off the interface, times the step"] * (not counted)
+    counted = bool(gradient_traffic(records)) or is_one_machine(records)
     return Finding(
         id="step_network",
         verdict="stated",
         answer=" ".join(_sentences(records, with_exchange, with_bytes, burst, link)),
         numbers=numbers,
-        evidence=_evidence(with_exchange, with_bytes, seen if counted else None, burst) + read_off,
+        evidence=_evidence(records, with_exchange, with_bytes, burst),
         confidence="measured" if counted or with_exchange is not None else "estimated",
         advice=[f"{link[0]}: about {link[1]:.1f} x faster steps"] if link and link[1] >= WORTH_TRYING else [],
     )
@@ -125,7 +131,7 @@ def _going_with(records: Records, with_exchange: float, with_bytes: float | None
 
 def _bytes(records: Records) -> str:
     seen, expected = sent_per_step(records) or 0.0, expected_bytes(records)
-    if len(set(records.facts.rank_hosts)) == 1:
+    if is_one_machine(records):
         return "All ranks run on one machine: their gradients cross no network."
     if expected and abs(seen / expected - 1) > MISMATCH:
         needs = f"the exchange needs {words.size(expected)}"
@@ -140,7 +146,7 @@ def _strength(value: float) -> str:
 
 
 def _evidence(
-    with_exchange: float | None, with_bytes: float | None, seen: float | None, burst: Bursts | None
+    records: Records, with_exchange: float | None, with_bytes: float | None, burst: Bursts | None
 ) -> list[str]:
     evidence = []
     if with_exchange is not None:
@@ -151,8 +157,12 @@ def _evidence(
         evidence.append(
             "correlation_with_bytes: seconds of steps with bytes sent meanwhile, over short spells"
         )
-    if seen is not None:
+    if is_one_machine(records):
+        evidence.append("bytes_per_step_per_host: none, as all ranks were on one machine")
+    elif gradient_traffic(records):
         evidence.append("bytes_per_step_per_host: the interface's counters during steps")
+    elif sent_per_step(records) is not None:
+        evidence.append("bytes_per_step_per_host: a rate read off the interface, times the step")
     if burst:
         evidence.append(f"burst_share: {burst.steps} steps sampled many times a second; median")
     return evidence

@@ -53,8 +53,15 @@ class Clock:
         return np.interp(end, self._times, self._seconds) - np.interp(start, self._times, self._seconds)
 
 
+def is_one_machine(records: Records) -> bool:
+    """Known to be: then gradients cross no network, and what `lo` counts is anything else as well."""
+    return len(set(records.facts.rank_hosts)) == 1
+
+
 def gradient_traffic(records: Records) -> list[HostTraffic]:
     """Each host's traffic on the gradients' interface; on the busiest one where that is not known."""
+    if is_one_machine(records):
+        return []
     found = []
     clock = Clock(records)
     for host in _hosts(records):
@@ -107,6 +114,8 @@ def mean_per_step(amounts: np.ndarray, steps: np.ndarray) -> float | None:
 
 def sent_per_step(records: Records) -> float | None:
     """Mean over hosts of what left by the gradients' interface in a step."""
+    if is_one_machine(records):
+        return 0.0
     seen = mean(np.array([row.sent_bytes for row in gradient_traffic(records)]))
     rate, parts = records.facts.nic_bytes_per_second, step_parts(records)
     return rate * parts.seconds if seen is None and rate and parts else seen

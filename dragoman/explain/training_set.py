@@ -77,4 +77,7 @@ def _answer(card: Mapping[str, Any], numbers: dict[str, Any], dropped: dict[str,
 def _epochs(records: Records, lines: int) -> str:
     pairs = records.steps["pairs"]
     seen = float(pairs[pairs > 0].sum())
-    return f" The run went over it {seen / lines:.2g} times." if seen and lines else ""
+    if not seen or not lines:
+        return ""
+    times = f"{seen / lines:,.0f}" if seen >= 10 * lines else f"{seen / lines:.2g}"
+    return f" The run went over it {times} times."

@@ -37,8 +37,10 @@ def flops(per_second: float) -> str:
 
 
 def count(value: float) -> str:
-    """1,234 or 4.56 million."""
-    return f"{value / 1e6:,.3g} million" if abs(value) >= 1e7 else f"{round(value):,}"
+    """1,234, 45.6 million or 2.5 billion."""
+    if abs(value) < 1e7:
+        return f"{round(value):,}"
+    return f"{value / 1e6:.3g} million" if abs(value) < 999.5e6 else f"{value / 1e9:,.1f} billion"
 
 
 def share(value: float) -> str:

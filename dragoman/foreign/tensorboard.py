@@ -83,11 +83,13 @@ def _steps(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
 
 def _evaluations(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
     scores = {step: value for step, _, value in _series(scalars, _BLEU)}
+    scale = (
+        100 if max(scores.values(), default=0.0) <= 1 else 1
+    )  # of the series: a first BLEU is often below 1
     for step, time, loss in _series(scalars, _EVAL_LOSS):
         row = EvaluationRow(step=step, attempt=gathered.start.number, time=time, eval_loss=loss)
         if step in scores:
-            score = scores[step]
-            row.bleu, row.bleu_signature = (100 * score if score <= 1 else score), "as it was logged"
+            row.bleu, row.bleu_signature = scale * scores[step], "as it was logged"
         gathered.evaluations.append(row)
     if forced := _series(scalars, _TEACHER_FORCED):
         gathered.fact("teacher_forced_bleu", max(value for _, _, value in forced))

@@ -126,6 +126,6 @@ class Work:
         wanted = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
         outer = 4 * self.parameters if self.settings.sync.mode == "diloco" else 0
         each = wanted.checkpoint_bytes + outer
-        each_parameter = f"{4 + 4 * wanted.moments / wanted.parameters:.3g} bytes per parameter"
+        each_parameter = f"{4 + (4 * wanted.moments + outer) / wanted.parameters:.3g} bytes per parameter"
         source = f"{wanted.checkpoints} checkpoints of {each_parameter}, one of them being written"
         return Estimate.within(each * wanted.checkpoints, 0.02, source)

@@ -48,6 +48,18 @@ def test_muon_keeps_one_moment_for_matrices_of_layers() -> None:
     )
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_diloco_keeps_an_outer_momentum_besides(optimizer: str) -> None:
+    settings = {"train.optimizer": optimizer, **{f"model.{name}": value for name, value in Model()}}
+    facts = {"parameters": 60_880_896, "settings": settings, "data_card": {"vocabulary_pieces": 32_768}}
+    kept = 4 * (4 * 60_880_896 - (6 * (12 * 512**2 + 4 * 512 * 2048) if optimizer == "muon" else 0))
+    files = [{"name": "model.safetensors", "bytes": kept}]
+    finding = explain_size(Records(RunFacts(**facts, mode="diloco", checkpoint_files=files)))
+    assert finding.numbers["expected_bytes"] == kept
+    assert "The arithmetic agrees" in finding.answer
+    assert "DiLoCo's outer momentum" in finding.answer
+
+
 def test_without_parameters_there_is_still_a_size() -> None:
     files = [{"name": "model.ckpt", "bytes": 500}]
     finding = explain_size(Records(RunFacts(checkpoint_files=files)))

@@ -60,7 +60,26 @@ def test_faster_link_is_estimated() -> None:
 
 
 def test_one_machine_crosses_no_network() -> None:
-    assert "cross no network" in explain(build.records(hosts=1)).answer
+    finding = explain(build.records(hosts=1))
+    assert "cross no network" in finding.answer
+    assert finding.numbers["bytes_per_step_per_host"] == 0
+    assert "burst_share" not in finding.numbers, "what loopback carries is no exchange between hosts"
+    assert "correlation_with_bytes" not in finding.numbers
+    assert "correlation" in finding.numbers, "its ranks exchange inside it"
+
+
+def test_bytes_that_nobody_counted_have_no_evidence() -> None:
+    records = build.records()
+    records.nics = {name: values[:0] for name, values in records.nics.items()}
+    finding = explain(records)
+    assert "bytes_per_step_per_host" not in finding.numbers
+    assert not any(line.startswith("bytes_per_step") for line in finding.evidence)
+
+
+def test_one_rank_has_no_exchange_to_go_with() -> None:
+    finding = explain(build.records(hosts=1, ranks=1, exchange=1e-4))
+    assert "correlation" not in finding.numbers
+    assert finding.answer == "All ranks run on one machine: their gradients cross no network."
 
 
 def test_step_times_alone_are_not_enough() -> None:

@@ -18,6 +18,7 @@ def test_numbers_are_those_of_the_card() -> None:
     assert expected.items() <= finding.numbers.items()
     assert "300 too long, 200 duplicate" in finding.answer
     assert "38 times" in finding.answer, "900 pairs in each of 400 steps"
+    assert " 189 times" in explain(build.records(steps=2_000)).answer
 
 
 def test_card_with_little_in_it_gives_what_it_has() -> None:

@@ -31,6 +31,8 @@ def test_sizes_rates_and_shares() -> None:
     assert words.share(0.0042) == "0.42%"
     assert words.count(4_500_966) == "4,500,966"
     assert words.count(60_880_896) == "60.9 million"
+    assert words.count(999_600_000) == "1.0 billion"
+    assert words.count(2_512_000_000) == "2.5 billion"
     assert words.listed(["a"]) == "a"
     assert words.listed(["a", "b", "c"]) == "a, b and c"
 

@@ -64,3 +64,15 @@ def test_a_loss_in_the_folder_of_held_out_data_is_held_out(tmp_path: Path) -> No
     assert numbers["duration"]["attempts"] == 1
     assert numbers["convergence"]["evaluations"] == 4
     assert numbers["step_time"]["median_seconds"] == pytest.approx(1.5)
+
+
+def test_bleu_is_scaled_as_a_series_not_point_by_point(tmp_path: Path) -> None:
+    """In percent an early evaluation may well be below 1."""
+    writer = EventFileWriter(str(tmp_path))
+    for number, bleu in enumerate((0.8, 6.2, 14.0, 21.5, 26.2), 1):
+        values = {"eval/loss": 6 - number / 2, "eval/bleu": bleu}
+        summary = Summary(value=[Summary.Value(tag=tag, simple_value=v) for tag, v in values.items()])
+        writer.add_event(Event(step=100 * number, wall_time=1.6e9 + 200 * number, summary=summary))
+    writer.close()
+    numbers = {finding.id: finding.numbers for finding in diagnose([tmp_path], Given()).findings}
+    assert numbers["convergence"]["best_bleu"] == pytest.approx(26.2, abs=0.01)

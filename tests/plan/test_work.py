@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.config import Data, Training
+from dragoman.config import Data, Sync, Training
 from dragoman.errors import UsageError
 from dragoman.plan import flops
 from dragoman.plan.work import Corpus, Work
@@ -44,3 +44,7 @@ def test_what_was_not_counted_is_said() -> None:
 def test_disk_holds_the_checkpoints_that_are_kept_and_the_one_being_written() -> None:
     work = Work(Training(), Corpus.usual(None))
     assert work.disk_bytes.value == pytest.approx(4 * 12 * 60_880_896, rel=0.01)
+    assert "4 checkpoints of 12 bytes per parameter" in work.disk_bytes.source
+    outer = Work(Training(sync=Sync(mode="diloco")), Corpus.usual(None)).disk_bytes
+    assert outer.value == pytest.approx(4 * 16 * 60_880_896, rel=0.01)
+    assert "4 checkpoints of 16 bytes per parameter" in outer.source
