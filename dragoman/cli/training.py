@@ -104,14 +104,16 @@ def train(
             raise UsageError("--workers and --hosts", hint="give the ranks with the hosts: --hosts a:2,b:2")
         leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
     from dragoman.launch import local
-    from dragoman.train.run import Job, check
+    from dragoman.train.run import Job, check, check_beginning
     from dragoman.train.run import run as run_rank
 
     job = Job(filled, data, RunFolder(run), start_from, command)
     if is_rank:
         run_rank(job)
+        environment.note_good_end()
         leave(0)
     check(job)
+    check_beginning(job)
     leave(local.run(sys.argv[1:], workers or 1))
 
 

@@ -63,7 +63,8 @@ def search(
             finished[live.sentences[row]].append(hypothesis)
         is_full = np.array([len(finished[sentence]) >= beam for sentence in live.sentences])
         live = _advance(cache, live, candidates, ~(is_last | is_full), beam)
-    return [best_first(hypotheses)[: options.best] for hypotheses in finished]
+    # Where the model's scores are not finite nothing is ever finished: its translation is empty.
+    return [best_first(found)[: options.best] or [Hypothesis([], -np.inf)] for found in finished]
 
 
 def best_first(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:

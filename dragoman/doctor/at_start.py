@@ -54,7 +54,7 @@ def check(world: World, topology: Topology, data: Path, run: Path, settings: Tra
     if len(topology.hosts) > 1:
         own.own_name_addresses = host.resolve([own.name])[own.name]
     began = time.time()
-    peaks = probes.peaks(world)
+    peaks = probes.peaks(world, settings.train.precision)
     peak_seconds = time.time() - began
     ranks = gather(world, own)
     exchanged = AllReduceProbe(time.time(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None

@@ -44,16 +44,19 @@ def run(arguments: Sequence[str], node: Node) -> int:
         max_restarts=0,
         signals_to_handle=",".join(_signals()),
     )
-    try:
-        elastic_launch(config, sys.executable)("-m", "dragoman", *arguments)
-    except ChildFailedError as error:
-        exit_codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
-        for rank, code in exit_codes.items():
-            if code < 0 and code != -signal.SIGTERM:  # it could say nothing itself; SIGTERM is torchrun's own
-                print(f"error: {_killed(rank, -code)}", file=sys.stderr)
-        return max(1, *exit_codes.values())
-    except SignalException:
-        return 0  # the ranks saved and said so
+    with environment.good_ends() as good_ends:
+        try:
+            elastic_launch(config, sys.executable)("-m", "dragoman", *arguments)
+        except ChildFailedError as error:
+            exit_codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+            for rank, code in exit_codes.items():
+                if code < 0 and code != -signal.SIGTERM:  # it could say nothing itself; SIGTERM is torchrun's
+                    print(f"error: {_killed(rank, -code)}", file=sys.stderr)
+            return max(1, *exit_codes.values())
+        except SignalException:
+            if missing := node.workers - len(list(good_ends.iterdir())):
+                print(f"error: {_not_saved(missing, node.workers)}", file=sys.stderr)
+                return 1
     return 0
 
 
@@ -61,6 +64,13 @@ def _signals() -> list[str]:
     """Those that are passed on to the ranks. Under nohup SIGHUP stays ignored."""
     wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     return [number.name for number in wanted if signal.getsignal(number) != signal.SIG_IGN]
+
+
+def _not_saved(missing: int, workers: int) -> str:
+    return (
+        f"stopped, but {missing} of {workers} ranks ended before they had done what they do at a stop\n"
+        "  try: the same command goes on from the last checkpoint"
+    )
 
 
 def _killed(rank: int, number: int) -> str:

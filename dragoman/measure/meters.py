@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection
 
 import numpy as np
 import psutil
@@ -37,13 +38,14 @@ def interface_bytes() -> dict[str, tuple[int, int]]:
 class HostMeter:
     """Samples until told to stop. Rows are taken by the recorder at its intervals."""
 
-    def __init__(self, interface: str, phases: Phases):
+    def __init__(self, interface: str, phases: Phases, gpus: Collection[str] = ()):
+        """`interface` carries the gradients; `gpus` are the UUIDs of those its ranks compute on."""
         self.interfaces = sorted(interface_bytes())  # rows name an interface by its place in this list
         self.cores = psutil.cpu_count() or 1
         self.cost_seconds = 0.0  # CPU time of the thread
         self._interface = interface
         self._phases = phases
-        self._gpus = Gpus()
+        self._gpus = Gpus(gpus)
         self._lock = threading.Lock()
         self._nics: Rows = []
         self._hosts: Rows = []

@@ -12,6 +12,7 @@ from dragoman.sync.world import World
 
 _PEAK_SECONDS = 0.2
 _PEAK_SIZE = {"cpu": 1024, "cuda": 8192}  # rows and columns of the matrices
+_PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _BURST_SECONDS = 0.25  # shorter ones measure buffers rather than the link
 _BURST_BYTES = 1 << 20  # of the first burst; four times as much until it takes long enough
 _LARGEST_BURST = 1 << 28
@@ -19,10 +20,11 @@ _ALL_BURSTS_SECONDS = 2.0  # so many more are tried
 _ECHOES = 20
 
 
-def own_peak(device: torch.device) -> float:
-    """FLOP/s of matrix products in single precision, of one device or of this process's threads."""
+def own_peak(device: torch.device, precision: str = "fp32") -> float:
+    """FLOP/s of matrix products as the run computes them, of one device or of this process's threads."""
     size = _PEAK_SIZE[device.type]
-    left, right = (torch.rand(size, size, device=device) for _ in range(2))
+    dtype = _PRECISIONS[precision] if device.type == "cuda" else torch.float32
+    left, right = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(2))
     torch.mm(left, right)
     _wait(device)
     products, began = 0, time.perf_counter()
@@ -33,11 +35,11 @@ def own_peak(device: torch.device) -> float:
     return 2 * size**3 * products / seconds
 
 
-def peaks(world: World) -> list[float]:
-    """Of each rank, all at once. Collective."""
+def peaks(world: World, precision: str) -> list[float]:
+    """Of each rank, all at once, in `train.precision`, which counts on GPUs only. Collective."""
     table = torch.zeros(world.size, dtype=torch.float64)
     world.sum_(table)  # all begin together
-    table[world.rank] = own_peak(world.device)
+    table[world.rank] = own_peak(world.device, precision)
     world.sum_(table)
     return table.tolist()
 
@@ -60,13 +62,14 @@ def all_reduce(world: World) -> tuple[int, float]:
 def link(world: World, topology: Topology) -> tuple[float, float]:
     """Bits per second and round-trip seconds between neighbouring hosts: the slowest of them. Collective.
 
-    The first rank of every host sends to the next host's at the same time, as a ring all-reduce does.
+    The first rank of every host sends to the next host's at the same time, as a ring all-reduce does. Over
+    TCP, also where gradients travel over NCCL.
     """
     leaders = topology.leaders
     place = leaders.index(world.rank) if world.rank in leaders else None
     nbytes, seconds = _BURST_BYTES, 0.0
     while True:
-        seconds = world.most([_burst(leaders, place, nbytes)])[0]
+        seconds = world.most([_burst(world, leaders, place, nbytes)])[0]
         if seconds >= _BURST_SECONDS or nbytes >= _LARGEST_BURST:
             break
         nbytes *= 4
@@ -74,26 +77,20 @@ def link(world: World, topology: Topology) -> tuple[float, float]:
     # can carry.
     spent = seconds
     while spent < _ALL_BURSTS_SECONDS:
-        again = world.most([_burst(leaders, place, nbytes)])[0]
+        again = world.most([_burst(world, leaders, place, nbytes)])[0]
         seconds, spent = min(seconds, again), spent + again
-    echoes = [world.most([_burst(leaders, place, 8)])[0] for _ in range(_ECHOES)]
+    echoes = [world.most([_burst(world, leaders, place, 8)])[0] for _ in range(_ECHOES)]
     return 8 * nbytes / seconds, 2 * min(echoes)
 
 
-def _burst(leaders: list[int], place: int | None, nbytes: int) -> float:
+def _burst(world: World, leaders: list[int], place: int | None, nbytes: int) -> float:
     """Seconds in which this leader sends so much to the next and receives as much from the one before."""
     if place is None:
         return 0.0
     outgoing, incoming = (torch.zeros(nbytes, dtype=torch.uint8) for _ in range(2))
     following, before = leaders[(place + 1) % len(leaders)], leaders[place - 1]
     began = time.perf_counter()
-    # The receive first: gloo tells the other side of it over the same connection, and behind a burst that
-    # word would come when the burst is through: two hosts would send in turns, at half the rate.
-    receiving = dist.irecv(incoming, before)
-    sending = dist.isend(outgoing, following)
-    for work in (sending, receiving):
-        if work:
-            work.wait()
+    world.swap_(outgoing, following, incoming, before)
     return time.perf_counter() - began
 
 

@@ -23,7 +23,6 @@ from dragoman.errors import DragomanError
 from dragoman.sync.route import interface_towards, own_address_towards
 
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
-_TEXT_BYTES = 256
 
 
 @dataclass(frozen=True)
@@ -65,22 +64,25 @@ class World:
 
     def gather_bytes(self, content: bytes) -> list[bytes]:
         """Every rank's bytes, of any length, on rank 0; nothing on the others. Collective."""
+        lengths, own = self._padded(content)
+        rows = self.gather(own)
+        return [row[:end].numpy().tobytes() for row, end in zip(rows, lengths, strict=False)]
+
+    def gather_text(self, text: str) -> list[str]:
+        """Every rank's text, of any length, on every rank. Collective."""
+        lengths, own = self._padded(text.encode())
+        table = torch.zeros(self.size, len(own), dtype=torch.uint8)
+        table[self.rank] = own
+        self.sum_(table)
+        return [row[:end].numpy().tobytes().decode() for row, end in zip(table, lengths, strict=True)]
+
+    def _padded(self, content: bytes) -> tuple[list[int], torch.Tensor]:
+        """How long each rank's bytes are, and this rank's, filled up to more than the longest. Collective."""
         lengths = torch.zeros(self.size, dtype=torch.int64)
         lengths[self.rank] = len(content)
         self.sum_(lengths)
         padded = content.ljust(int(lengths.max()) + 1, b"\0")
-        rows = self.gather(torch.frombuffer(bytearray(padded), dtype=torch.uint8))
-        return [row[:end].numpy().tobytes() for row, end in zip(rows, lengths.tolist(), strict=False)]
-
-    def gather_text(self, text: str) -> list[str]:
-        """Every rank's short text, on every rank. Collective."""
-        table = torch.zeros(self.size, _TEXT_BYTES, dtype=torch.uint8)
-        content = bytearray(text.encode()[:_TEXT_BYTES])
-        table[self.rank, : len(content)] = torch.frombuffer(content or bytearray(1), dtype=torch.uint8)[
-            : len(content)
-        ]
-        self.sum_(table)
-        return [bytes(row.tolist()).rstrip(b"\0").decode() for row in table]
+        return lengths.tolist(), torch.frombuffer(bytearray(padded), dtype=torch.uint8)
 
     def group(self, ranks: Sequence[int]) -> dist.ProcessGroup:
         """Of some ranks, for gradients. Collective, also for those who are not in it."""
@@ -110,6 +112,16 @@ class World:
         """What that rank sends, into a CPU tensor of the same size."""
         dist.recv(tensor, origin, group=_control())
 
+    def swap_(self, outgoing: torch.Tensor, to: int, incoming: torch.Tensor, origin: int) -> None:
+        """A CPU tensor to one rank while another is received, both of which do the same."""
+        # The receive first: gloo tells the other side of it over the same connection, and behind a burst that
+        # word would come when the burst is through: two hosts would send in turns, at half the rate.
+        receiving = dist.irecv(incoming, origin, group=_control())
+        sending = dist.isend(outgoing, to, group=_control())
+        for work in (sending, receiving):
+            if work:
+                work.wait()
+
 
 _control_group: dist.ProcessGroup | None = None
 # Of the world under way. Those of a world that failed stay here: DDP must not be their last owner. It would
@@ -130,7 +142,7 @@ def join(timeout_seconds: float) -> Iterator[World]:
     local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     meeting_point = os.environ["MASTER_ADDR"]
     on_gpu = torch.cuda.is_available()
-    device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
+    device = _own_gpu(local_rank) if on_gpu else torch.device("cpu")
     timeout = timedelta(seconds=timeout_seconds)
     if on_gpu:
         torch.cuda.set_device(device)
@@ -149,6 +161,18 @@ def join(timeout_seconds: float) -> Iterator[World]:
         finally:
             dist.destroy_process_group()
             _control_group = None
+
+
+def _own_gpu(local_rank: int) -> torch.device:
+    """The ranks of a machine all see its GPUs and take one each. Not run on hardware yet."""
+    if local_rank >= (visible := torch.cuda.device_count()):
+        raise DragomanError(
+            f"torch can use {visible} GPU{'s' * (visible > 1)} here, and rank {local_rank} of this machine "
+            f"(counted from 0) needs one of its own",
+            hint="fewer ranks on this machine, or look at CUDA_VISIBLE_DEVICES; with srun, --gpus-per-node "
+            "rather than --gpus-per-task",
+        )
+    return torch.device("cuda", local_rank)
 
 
 @contextmanager

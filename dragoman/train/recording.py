@@ -27,8 +27,11 @@ def recorder(
     name: str, state: State, data: DataSet, world: World, topology: Topology, phases: Phases, writer: Writer
 ) -> Recorder:
     """A recorder for this attempt. Collective."""
+    host = topology.rank_hosts[world.rank]
+    uuids = world.gather_text(_gpu_uuid(world.device))
+    gpus = [uuid for rank, uuid in enumerate(uuids) if uuid and topology.rank_hosts[rank] == host]
     is_leader = world.rank in topology.leaders
-    meter = HostMeter(topology.interfaces[topology.rank_hosts[world.rank]], phases) if is_leader else None
+    meter = HostMeter(topology.interfaces[host], phases, gpus) if is_leader else None
     attempt = Attempt(
         number=writer.attempts,
         started=psutil.Process().create_time(),
@@ -38,6 +41,11 @@ def recorder(
     made = Recorder(world, topology, attempt, writer, meter)
     made.facts(**_facts(name, state, data, world, topology))
     return made
+
+
+def _gpu_uuid(device: torch.device) -> str:
+    """Empty on a CPU."""
+    return str(torch.cuda.get_device_properties(device).uuid) if device.type == "cuda" else ""
 
 
 def _facts(name: str, state: State, data: DataSet, world: World, topology: Topology) -> dict[str, object]:

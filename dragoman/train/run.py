@@ -27,7 +27,7 @@ from dragoman.rundir import RunFolder
 from dragoman.sync import diloco
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
-from dragoman.sync.agree import done_by, done_by_main
+from dragoman.sync.agree import done_by, done_by_main, ranks_that
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 from dragoman.train import exchanging, models, optimizer, recording, resume
@@ -64,9 +64,13 @@ def check(job: Job) -> None:
             hint="prepare it again: with --dev, or without, then some pairs are held out",
         )
     _check_folder(job.folder.path)
-    if job.start_from:
-        models.check_fits(job.start_from, job.settings.model, data.tokenizer)
     resume.check_settings(job.folder, job.settings)
+
+
+def check_beginning(job: Job) -> None:
+    """And the model to begin with, which a run that goes on no longer needs."""
+    if job.start_from and not job.folder.checkpoint_steps():
+        models.check_fits(job.start_from, job.settings.model, DataSet(job.data).tokenizer)
 
 
 def _check_folder(path: Path) -> None:
@@ -85,6 +89,8 @@ def run(job: Job) -> StopReason:
         start = at_start.check(world, topology, job.data, job.folder.path, job.settings)
         data = DataSet(job.data)
         done_by_main(world, lambda: check(job))  # also where torchrun started us
+        if not ranks_that(world, bool(job.folder.checkpoint_steps())):  # on no host
+            done_by_main(world, lambda: check_beginning(job))
         whereabouts = Whereabouts(job.folder, world, topology)
         is_home = world.rank == whereabouts.home
         done_by(world, is_home, lambda: resume.check_settings(job.folder, job.settings))
@@ -99,9 +105,9 @@ def run(job: Job) -> StopReason:
         said = [*start.lines, *fit.warnings(data.tokenizer), *changes, *moved]
         if step is not None:
             said += resume.restore(state, job.folder, step, replicas, world)
-        if job.start_from and state.step == 0 and world.is_main:
-            model.load_state_dict(models.weights([job.start_from]))
-            said.append(f"weights from {job.start_from}")
+        elif origin := job.start_from:  # the exchange sends them to all
+            done_by_main(world, lambda: model.load_state_dict(models.weights([origin])))
+            said.append(f"weights from {origin}")
         return _run(job, state, data, world, topology, start, interrupt, said)
 
 

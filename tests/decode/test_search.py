@@ -159,3 +159,12 @@ def test_guarded_translations_repeat_no_run_of_tokens(how: Options, size: int) -
 def repeats(tokens: list[int], size: int) -> bool:
     runs = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
     return len(set(runs)) < len(runs)
+
+
+def test_scores_that_are_not_finite_give_empty_translations() -> None:
+    """An evaluation in the middle of bad steps must end in a bad score, not in an error."""
+    model = build(vocabulary=20)
+    with torch.no_grad():
+        model.decoder.norm.weight.fill_(torch.nan)
+    found = translate(model, sentences([3, 5], 20), [4, 6])
+    assert found == [Hypothesis([], -np.inf)] * 2

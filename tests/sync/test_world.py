@@ -3,8 +3,11 @@
 import os
 
 import pytest
+import torch
 
+from dragoman.errors import DragomanError
 from dragoman.sync import world as worlds
+from tests import ranks
 
 
 @pytest.mark.usefixtures("world_of_one")
@@ -21,3 +24,17 @@ def test_an_interface_that_the_user_names_is_left_alone(monkeypatch: pytest.Monk
     with worlds.join(60):
         pass
     assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
+
+
+def test_texts_of_any_length_reach_every_rank() -> None:
+    """The names of 40 interfaces, as a host of containers has them, are longer than a host's name."""
+    ended = ranks.run("tests.sync.gather_texts", [], 3)
+    assert ended.answers() == [["", "é" * 1_000, "ab"]] * 3
+
+
+def test_more_ranks_than_gpus_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert worlds._own_gpu(1) == torch.device("cuda", 1)
+    with pytest.raises(DragomanError, match="torch can use 2 GPUs here") as error:
+        worlds._own_gpu(2)
+    assert "CUDA_VISIBLE_DEVICES" in str(error.value)

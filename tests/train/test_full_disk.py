@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,3 +88,15 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_checkpoint_leaves_no_part_of_it
     assert sound_checkpoints(run) == [8]
     assert [path.name for path in RunFolder(run).checkpoints.iterdir()] == ["step-00000008"]
     assert "saved" not in runs.log(run)
+
+
+def test_a_stop_that_could_not_save_is_no_good_end(task: Task, small_disk: Path) -> None:
+    run = small_disk / "run"
+    never = ("train.steps=100000", "checkpoint.every=100000", "evaluate.every=100000")
+    with runs.started_training(task, run, *never, workers=2) as process:
+        runs.wait_for_step(process, run, 10)
+        fill(small_disk, leaving=0)
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
+    assert "the checkpoint could not be written" in stderr
+    assert process.returncode == 1

@@ -1,6 +1,7 @@
 """A MODEL as users name it, and starting from one."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -98,6 +99,18 @@ def test_going_on_does_not_take_the_model_again(here: Here, unbroken: Unbroken, 
         here.train(tmp_path / "pieces", f"train.steps={steps}", start_from=unbroken(1))
     assert runs.trained(tmp_path / "pieces", 4) == runs.trained(tmp_path / "whole", 4)
     assert runs.log(tmp_path / "pieces").count("weights from") == 1
+
+
+def test_going_on_does_not_ask_for_the_model_again(task: Task, unbroken: Unbroken, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(RunFolder(unbroken(1)).best, model)
+    for steps in (1, 2):
+        result = runs.train(task, tmp_path / "run", f"train.steps={steps}", extra=["--from", str(model)])
+        assert result.returncode == 0, result.stderr
+        shutil.rmtree(model, ignore_errors=True)
+    result = runs.train(task, tmp_path / "other", "train.steps=1", extra=["--from", str(model)])
+    assert result.returncode == 2
+    assert "no model here" in result.stderr
 
 
 def test_a_model_of_another_shape_is_refused(here: Here, unbroken: Unbroken, tmp_path: Path) -> None:
