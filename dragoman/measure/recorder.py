@@ -118,6 +118,11 @@ class Recorder:
     def facts(self, **facts: object) -> None:
         self._writer.do(lambda file: file.write_facts(facts))
 
+    def checkpoint_files(self, files: list[dict[str, object]]) -> None:
+        """Those of the newest one. None yet in this attempt: what an earlier one wrote stands."""
+        if files:
+            self.facts(checkpoint_files=files)
+
     def flush(self) -> None:
         """Sends what this rank has; rank 0 writes down what all have. Collective."""
         with self._counted():

@@ -43,9 +43,7 @@ class Run:
 def train(state: State, run: Run) -> StopReason:
     """Steps until there is a reason to stop: the same one on every rank, at the same step."""
     config = state.config
-    if state.step >= config.train.steps:
-        return StopReason.FINISHED
-    if reason := stopping.after_evaluation(state):  # the attempt before this one ended for want of patience
+    if reason := stopping.before_first_step(state):
         return reason
     run.stepper.settle(next(run.batches.after(state.position)))
     run.recorder.started(state.step)
@@ -113,7 +111,7 @@ def _save(state: State, run: Run) -> None:
     run.stepper.note_loss_scale()
     run.saver.save(state)
     run.recorder.event("checkpoint", state.step, began, time.time() - began)
-    run.recorder.facts(checkpoint_files=run.saver.files)
+    run.recorder.checkpoint_files(run.saver.files)
 
 
 def _row(state: State, batch: Step, outcome: StepOutcome, phases: np.ndarray) -> StepRow:

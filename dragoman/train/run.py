@@ -30,7 +30,7 @@ from dragoman.sync import world as worlds
 from dragoman.sync.agree import done_by, done_by_main, ranks_that
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
-from dragoman.train import exchanging, models, optimizer, recording, resume
+from dragoman.train import exchanging, models, optimizer, recording, resume, stopping
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
 from dragoman.train.interrupt import Interrupt
@@ -155,7 +155,7 @@ def _run(
             ),
         )
         saver.wait()
-        recorder.facts(checkpoint_files=saver.files)
+        recorder.checkpoint_files(saver.files)
         recorder.close(reason)
         if writer.failure:
             shown.say(f"the records are not complete: {writer.failure}")
@@ -187,7 +187,9 @@ def _open_records(
     saver = main_saver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
     curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
     shown = view(job.folder.log, job.settings.train.steps, state.step)
-    return saver, curves, shown, FileWriter(job.folder.records)
+    # Where no step is left, the records stay those of the run: its end is not the time of a second look.
+    writer = Writer() if stopping.before_first_step(state) else FileWriter(job.folder.records)
+    return saver, curves, shown, writer
 
 
 def _first_of_each(replicas: Sequence[int]) -> list[int]:

@@ -20,6 +20,11 @@ def is_last(step: int, stop_wanted: bool, train: Train) -> bool:
     return stop_wanted or step >= train.steps or step == train.stop_at
 
 
+def before_first_step(state: State) -> StopReason | None:
+    """Why there is no step left to make: the attempt before this one ended by itself."""
+    return StopReason.FINISHED if state.step >= state.config.train.steps else after_evaluation(state)
+
+
 def after_step(state: State, outcome: StepOutcome) -> StopReason | None:
     """Why training should stop now, or None to go on."""
     if state.bad_in_a_row >= state.config.train.most_bad_steps:

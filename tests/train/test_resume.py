@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError, DataError
+from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from dragoman.train.stopping import StopReason
 from tests.train import runs
@@ -28,8 +29,12 @@ def test_a_run_in_pieces_ends_with_the_bytes_of_one_in_one_piece(
 def test_a_finished_run_says_so_again_and_changes_no_checkpoint(here: Here, tmp_path: Path) -> None:
     here.train(tmp_path, *SHORT)
     before = runs.snapshot(tmp_path / "checkpoints")
+    recorded = database.read(RunFolder(tmp_path).records)
     assert here.train(tmp_path, *SHORT) == StopReason.FINISHED
     assert runs.snapshot(tmp_path / "checkpoints") == before
+    again = database.read(RunFolder(tmp_path).records)
+    assert again.attempts == recorded.attempts, "the run took as long as it took, whoever looks again"
+    assert again.facts == recorded.facts
     assert runs.log(tmp_path).count("Finished training: 6 steps") == 2
 
 
