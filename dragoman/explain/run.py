@@ -13,6 +13,7 @@ from dragoman.explain import (
     learning_rate,
     network,
     overfitting,
+    placement,
     step_network,
     step_time,
     training_set,
@@ -33,13 +34,20 @@ EXPLAINERS: dict[str, Callable[[Records], Finding]] = {
     "step_time": step_time.explain,
     "step_network": step_network.explain,
 }
+OF_ONE_PLACEMENT = ("device_utilisation", "network", "step_time", "step_network")
 
 
 def explain(records: Records, price_per_hour: float | None = None) -> list[Finding]:
     """The eleven answers. `price_per_hour` is that of one host."""
     explainers = dict(EXPLAINERS)
     explainers["duration"] = partial(duration.explain, price_per_hour=price_per_hour)
-    return [_answer(id, explainers[id], records) for id in QUESTIONS]
+    placed = placement.longest(records)
+    of = {id: placed.records if id in OF_ONE_PLACEMENT else records for id in QUESTIONS}
+    findings = [_answer(id, explainers[id], of[id]) for id in QUESTIONS]
+    for finding in findings:
+        if finding.id in OF_ONE_PLACEMENT and placed.others:
+            finding.answer += f" {placed.others}"
+    return findings
 
 
 def _answer(id: str, explainer: Callable[[Records], Finding], records: Records) -> Finding:

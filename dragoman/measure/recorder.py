@@ -118,6 +118,13 @@ class Recorder:
     def facts(self, **facts: object) -> None:
         self._writer.do(lambda file: file.write_facts(facts))
 
+    def placement(self, **facts: object) -> None:
+        """Facts that also stay with this attempt: the next one may have other ranks, hosts and ways."""
+        self.facts(**facts)
+        attempt = self._attempt.model_copy(update={"placement": self._attempt.placement | facts})
+        self._attempt = attempt
+        self._writer.do(lambda file: file.replace_attempt(attempt))
+
     def checkpoint_files(self, files: list[dict[str, object]]) -> None:
         """Those of the newest one. None yet in this attempt: what an earlier one wrote stands."""
         if files:

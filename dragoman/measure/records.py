@@ -74,6 +74,9 @@ class Attempt(Row):
     ranks: int
     ended: float | None = None
     reason: str | None = None  # why it ended; None if it did not end by itself
+    placement: dict[
+        str, Any
+    ] = {}  # facts of the run that hold for this attempt's steps: who, where, how they meet
 
 
 class EvaluationRow(Row):

@@ -13,6 +13,7 @@ from dragoman import config
 from dragoman.config import Training
 from dragoman.data.card import Card
 from dragoman.errors import DataError
+from dragoman.explain import placement
 from dragoman.explain.counterfactual import cost, link_rate, without_exchange
 from dragoman.explain.parts import StepParts, settled, step_parts
 from dragoman.measure import database
@@ -40,7 +41,7 @@ class Observed:
 
 
 def observe(path: Path) -> Observed:
-    records = database.read(RunFolder(path).records)
+    records = placement.longest(database.read(RunFolder(path).records)).records
     parts = step_parts(records)
     if parts is None or parts.computing is None:
         raise DataError("no timed steps to plan by", path=path, hint="a run that has made some steps")

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from dragoman.explain.outside import event_seconds
 from dragoman.explain.parts import StepParts, mean, settled, step_parts
+from dragoman.explain.placement import longest
 from dragoman.measure.records import Records
 from dragoman.report.compare_quality import Score, scores
 from dragoman.report.compare_why import why
@@ -61,17 +62,18 @@ class Comparison(BaseModel):
 
 def compare(a: Records, b: Records) -> Comparison:
     names = _names(a, b)
-    speed = _speed(a, b)
+    placed = longest(a).records, longest(b).records
+    speed = _speed(*placed)
     outside = [_outside(kind, a, b) for kind in ("startup", "evaluation", "checkpoint")]
     return Comparison(
         a=names[0],
         b=names[1],
-        machines=differences(_machine(a), _machine(b)),
+        machines=differences(*map(_machine, placed)),
         settings=differences(a.facts.settings, b.facts.settings),
         speed=speed,
         outside_steps=[row for row in outside if row.a_seconds or row.b_seconds],
         quality=scores(a, b),
-        why=why(speed, names, a, b),
+        why=why(speed, names, *placed),
     )
 
 

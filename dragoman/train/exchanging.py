@@ -54,7 +54,7 @@ def build(
     state.outer, state.replicas = dict(exchange.outer), list(exchange.replicas)
     parameters = sum(parameter.numel() for parameter in state.model.parameters())
     facts = exchange.facts(parameters)
-    recorder.facts(**facts, exchange_why=state.choice.why)
+    recorder.placement(**facts, exchange_why=state.choice.why)
     recorder.event("exchange", state.step, time.time(), 0.0, RunFacts.model_validate(facts).way)
     return exchange
 

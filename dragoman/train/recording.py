@@ -39,7 +39,8 @@ def recorder(
         ranks=world.size,
     )
     made = Recorder(world, topology, attempt, writer, meter)
-    made.facts(**_facts(name, state, data, world, topology))
+    made.facts(**_facts(name, state, data))
+    made.placement(**_placement(world, topology))
     return made
 
 
@@ -48,20 +49,24 @@ def _gpu_uuid(device: torch.device) -> str:
     return str(torch.cuda.get_device_properties(device).uuid) if device.type == "cuda" else ""
 
 
-def _facts(name: str, state: State, data: DataSet, world: World, topology: Topology) -> dict[str, object]:
-    parameters = sum(parameter.numel() for parameter in state.model.parameters())
-    on_gpu = world.device.type == "cuda"
+def _facts(name: str, state: State, data: DataSet) -> dict[str, object]:
     return {
         "name": name,
+        "parameters": sum(parameter.numel() for parameter in state.model.parameters()),
+        "flops_per_step": Work(state.config, Corpus.of(data.card)).flops_per_step(),
+        "settings": dict(config.flat(state.config)),
+        "data_card": data.card.model_dump(mode="json"),
+    }
+
+
+def _placement(world: World, topology: Topology) -> dict[str, object]:
+    on_gpu = world.device.type == "cuda"
+    return {
         "ranks": world.size,
         "hosts": topology.hosts,
         "rank_hosts": topology.rank_hosts,
         "device": torch.cuda.get_device_name(world.device) if on_gpu else "cpu",
-        "parameters": parameters,
         "gradient_interfaces": topology.interfaces,
-        "flops_per_step": Work(state.config, Corpus.of(data.card)).flops_per_step(),
-        "settings": dict(config.flat(state.config)),
-        "data_card": data.card.model_dump(mode="json"),
     }
 
 

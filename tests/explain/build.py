@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.explain.placement import DECISIVE
 from dragoman.measure.records import PHASES, Attempt, EvaluationRow, Event, Probe, Records, RunFacts, Table
 from dragoman.plan.step import bytes_per_host
 
@@ -94,6 +95,42 @@ def records(**changes: Any) -> Records:
         gpus=_gpus(run, steps),
         lens=_lens(run, steps, phases),
     )
+
+
+def in_turn(first: Run, then: Run) -> Records:
+    """A run that was stopped after its first steps and went on in another placement."""
+    before, after = records(**vars(first)), records(**vars(then))
+    gap = float(before.steps["ended"][-1]) + 60 - BEGAN
+    later = {"step": first.steps, "first_step": first.steps, "last_step": first.steps, "attempt": 1}
+    later |= {"time": gap, "ended": gap, "started": gap}
+
+    def moved(table: Table) -> Table:
+        return {
+            name: values + later.get(name, 0) if name in later else values for name, values in table.items()
+        }
+
+    def moved_row(row: Any) -> Any:
+        return row.model_copy(
+            update={name: getattr(row, name) + by for name, by in later.items() if getattr(row, name, None)}
+        )
+
+    tables = ("steps", "windows", "nics", "hosts", "gpus", "lens")
+    joined = {
+        name: {
+            column: np.concatenate((values, moved(getattr(after, name))[column]))
+            for column, values in getattr(before, name).items()
+        }
+        for name in tables
+    }
+    attempts = [
+        *before.attempts,
+        *(moved_row(attempt).model_copy(update={"number": 2}) for attempt in after.attempts),
+    ]
+    rows = {
+        name: [*getattr(before, name), *map(moved_row, getattr(after, name))]
+        for name in ("evaluations", "events", "probes")
+    }
+    return Records(after.facts, attempts, **joined, **rows)
 
 
 def _phases(run: Run, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -240,7 +277,16 @@ def _lens(run: Run, steps: Table, phases: dict[str, np.ndarray]) -> Table:
 
 def _attempt(run: Run, steps: Table) -> Attempt:
     ended = float(steps["ended"][-1]) + 3 if run.reason else None
-    return Attempt(number=1, started=BEGAN, first_step=1, ranks=run.ranks, ended=ended, reason=run.reason)
+    placement = _facts(run).model_dump(include={*DECISIVE, "gradient_interfaces", "gradient_bytes"})
+    return Attempt(
+        number=1,
+        started=BEGAN,
+        first_step=1,
+        ranks=run.ranks,
+        ended=ended,
+        reason=run.reason,
+        placement=placement,
+    )
 
 
 def _facts(run: Run) -> RunFacts:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from dragoman.train.checkpoint import SavedState
 from tests.train import runs
@@ -51,6 +52,10 @@ def test_a_run_goes_on_with_other_numbers_of_ranks(task: Task, unbroken: Unbroke
     assert "going on from step 24, then on 2 ranks, now on 3: same pairs, sums in another order" in runs.log(
         run
     )
+    placements = [attempt.placement for attempt in database.read(RunFolder(run).records).attempts]
+    assert [placed["ranks"] for placed in placements] == [4, 2, 3]
+    assert [len(placed["rank_hosts"]) for placed in placements] == [4, 2, 3]
+    assert all(placed["exchange"] == "allreduce" for placed in placements)
     ours, expected = state(run, 32), state(unbroken(4), 32)
     assert (ours.pairs, ours.target_tokens) == (expected.pairs, expected.target_tokens)
     assert ours.position == expected.position
