@@ -20,6 +20,7 @@ class GpuType:
     fastest_flops: float  # with matrix units in tf32, fp16 or bf16, where there are any
     watts: float  # the usual limit
     memory_bytes: float  # of the smallest that is sold
+    has_bf16: bool = False  # matrix units for it, which came with Ampere
 
     def reached_flops(self, precision: str | None) -> tuple[float, float]:
         """Least and most per second that training a Transformer gets."""
@@ -32,11 +33,11 @@ class GpuType:
 # From the makers' data sheets, dense figures. Order matters: the first pattern that fits is taken.
 _T, _G = 1e12, 1e9
 GPU_TYPES = (
-    GpuType("H100", r"H100|H200|GH200", 67 * _T, 990 * _T, 700, 80 * _G),
-    GpuType("A100", r"A100", 19.5 * _T, 312 * _T, 400, 40 * _G),
-    GpuType("A40", r"A40\b|A6000|L40", 37.4 * _T, 150 * _T, 300, 48 * _G),
-    GpuType("A10", r"A10G?\b", 31.2 * _T, 125 * _T, 150, 24 * _G),
-    GpuType("L4", r"\bL4\b", 30.3 * _T, 121 * _T, 72, 24 * _G),
+    GpuType("H100", r"H100|H200|GH200", 67 * _T, 990 * _T, 700, 80 * _G, has_bf16=True),
+    GpuType("A100", r"A100", 19.5 * _T, 312 * _T, 400, 40 * _G, has_bf16=True),
+    GpuType("A40", r"A40\b|A6000|L40", 37.4 * _T, 150 * _T, 300, 48 * _G, has_bf16=True),
+    GpuType("A10", r"A10G?\b", 31.2 * _T, 125 * _T, 150, 24 * _G, has_bf16=True),
+    GpuType("L4", r"\bL4\b", 30.3 * _T, 121 * _T, 72, 24 * _G, has_bf16=True),
     GpuType("V100", r"V100", 14 * _T, 112 * _T, 250, 16 * _G),
     GpuType("T4", r"\bT4\b", 8.1 * _T, 65 * _T, 70, 16 * _G),
     GpuType("P100", r"P100", 9.3 * _T, 18.7 * _T, 250, 16 * _G),
@@ -44,8 +45,8 @@ GPU_TYPES = (
     GpuType("P4", r"\bP4\b", 5.5 * _T, 5.5 * _T, 75, 8 * _G),
     GpuType("M60", r"M60", 4.8 * _T, 4.8 * _T, 150, 8 * _G),
     GpuType("K80", r"K80", 4.1 * _T, 4.1 * _T, 150, 12 * _G),  # one of the two on a card
-    GpuType("RTX 4090", r"4090", 82.6 * _T, 165 * _T, 450, 24 * _G),
-    GpuType("RTX 3090", r"3090", 35.6 * _T, 71 * _T, 350, 24 * _G),
+    GpuType("RTX 4090", r"4090", 82.6 * _T, 165 * _T, 450, 24 * _G, has_bf16=True),
+    GpuType("RTX 3090", r"3090", 35.6 * _T, 71 * _T, 350, 24 * _G, has_bf16=True),
     GpuType("RTX 2080 Ti", r"2080", 13.4 * _T, 54 * _T, 250, 11 * _G),
     GpuType("GTX 1080 Ti", r"1080", 11.3 * _T, 11.3 * _T, 250, 11 * _G),
 )

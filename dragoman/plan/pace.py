@@ -48,7 +48,9 @@ def of_gpu(name: str, precision: str) -> Pace:
         known = ", ".join(kind.name for kind in gpu_types.GPU_TYPES)
         raise UsageError(f"--gpu {name}: not in the table", hint=f"one of {known}; or --calibrate on one")
     kind = kinds[0]
-    slow, fast = kind.reached_flops("fp32" if precision == "fp32" else "mixed")
-    source = f"{kind.name}: {slow / 1e12:.1f} to {fast / 1e12:.1f} TFLOP/s of its data sheet in {precision}"
+    lacks_bf16 = precision == "bf16" and not kind.has_bf16
+    slow, fast = kind.reached_flops("fp32" if lacks_bf16 or precision == "fp32" else "mixed")
+    source = f"{kind.name}: {slow / 1e12:.1f} to {fast / 1e12:.1f} TFLOP/s of its data sheet in "
+    source += "fp32, as it has no units for bf16 (try train.precision=fp16)" if lacks_bf16 else precision
     rate = Estimate((slow * fast) ** 0.5, slow, fast, source)
     return Pace(kind.name, rate.inverse(), memory_bytes=kind.memory_bytes)

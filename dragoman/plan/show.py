@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dragoman.explain import words
+from dragoman.explain.counterfactual import NEGLIGIBLE
 from dragoman.plan import alternatives
 from dragoman.plan.alternatives import WAYS, Alternative
 from dragoman.plan.document import memory
@@ -17,7 +18,7 @@ from dragoman.plan.request import Plan
 
 _WIDEST = 110
 _BINDING = {
-    "computing": "computing: faster or more devices would help, a faster link would not",
+    "computing": "computing: faster or more devices would help",
     "exchange": "the exchange of gradients: see the table for what a faster link or fewer bytes would bring",
     "optimizer": "the optimizer",
     "data": "waiting for data",
@@ -37,7 +38,7 @@ def show(plan: Plan, console: Console | None = None) -> None:
         "",
         *_needs(made),
         "",
-        f"Binds: {_BINDING[made.binds]}.",
+        f"Binds: {_BINDING[made.binds]}{_and_the_link(made)}.",
     ):
         console.print(line, soft_wrap=True, markup=False)
     if plan.assumptions:
@@ -46,6 +47,17 @@ def show(plan: Plan, console: Console | None = None) -> None:
             console.print(f"  - {assumption}", soft_wrap=True, markup=False)
     console.print()
     _table(made, console)
+
+
+def _and_the_link(made: Forecast) -> str:
+    """What a faster link would bring beside what binds."""
+    if made.binds != "computing" or made.cluster.hosts == 1:
+        return ""
+    cost = made.costs["value"]
+    gain = cost.speedup(cost.on_link(10 * cost.link_bits_per_second))
+    if gain < NEGLIGIBLE:
+        return ", a faster link would not"
+    return f"; a link ten times as fast would make steps {gain:.1f} x faster"
 
 
 def _opening(made: Forecast) -> Iterator[str]:

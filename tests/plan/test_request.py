@@ -55,6 +55,26 @@ def test_the_public_runs_lie_in_the_interval_of_a_plan_that_knows_nothing_of_the
     assert made.binds == "exchange"
 
 
+@pytest.mark.parametrize(("gpu", "most"), [("V100", 9.8e12), ("T4", 5.7e12), ("A100", 156e12)])
+def test_a_gpu_without_bf16_is_not_planned_as_if_it_had_it(gpu: str, most: float) -> None:
+    """Of the V100's fp32 peak of 14 TFLOP/s training gets 70 % at the most; an A100 has units for bf16."""
+    settings = Training.model_validate({"train": {"precision": "bf16"}})
+    pace = plan(replace(V100S, settings=settings, gpu=gpu)).forecast.pace.seconds_per_flop
+    assert 1 / pace.low == pytest.approx(most, rel=0.01)
+    assert ("no units for bf16 (try train.precision=fp16)" in pace.source) == (gpu != "A100")
+
+
+@pytest.mark.parametrize(("link", "is_of_use"), [("10gbit", True), ("100gbit", False)])
+def test_a_faster_link_is_called_useless_only_where_the_exchange_is_small(link: str, is_of_use: bool) -> None:
+    settings = Training.model_validate({"sync": {"mode": "diloco"}, "train": {"precision": "bf16"}})
+    asked = Request(settings, hosts=2, workers=4, link=link, gpu="A100", pairs=4_500_000, epochs=10.0)
+    made, output = plan(asked), io.StringIO()
+    assert made.forecast.binds == "computing"
+    show.show(made, Console(width=120, file=output))
+    assert ("a faster link would not" in output.getvalue()) != is_of_use
+    assert ("a link ten times as fast would make" in output.getvalue()) == is_of_use
+
+
 def test_idle_ranks_are_pointed_out() -> None:
     few = Training.model_validate({"data": {"step": 2000, "microbatch": 1000}})
     assert any("leaves 2 of 4 ranks idle" in text for text in plan(replace(V100S, settings=few)).assumptions)
