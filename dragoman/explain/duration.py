@@ -34,7 +34,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         **split,
         other_seconds=max(0.0, round(wall - sum(filter(None, split.values())), 3)) if wall else None,
         steps=_steps(records),
-        finished=last.reason in ENDED_BY_ITSELF if last else None,
+        finished=last.reason in ENDED_BY_ITSELF if last and records.facts.end_is_known else None,
         attempts=len(records.attempts) or None,
         eta_seconds=_eta(records, seconds, split) if running else None,
         money=_money(records, wall, price_per_hour),
@@ -45,7 +45,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         answer=_answer(records, numbers, price_per_hour),
         numbers=numbers,
         evidence=_evidence(records, wall is not None),
-        confidence="measured",
+        confidence="estimated" if records.facts.one_mean else "measured",
     )
 
 
@@ -154,7 +154,7 @@ def _answer(records: Records, numbers: dict[str, float], price_per_hour: float |
 
 
 def _ending(records: Records, numbers: dict[str, float]) -> str:
-    if not records.attempts:
+    if not records.attempts or not records.facts.end_is_known:
         return "Whether it ended by itself was not recorded."
     last = records.attempts[-1]
     tries = f" after {len(records.attempts)} attempts" if len(records.attempts) > 1 else ""
@@ -171,7 +171,10 @@ def _evidence(records: Records, has_wall: bool) -> list[str]:
     if has_wall:
         which = "start and end of the attempts" if records.attempts else "times of the first and last record"
         evidence.append(f"wall_seconds: {which}")
-    evidence.append("training_seconds: sum over steps")
+    if one_mean := records.facts.one_mean:
+        evidence.append(f"training_seconds: steps times their mean ({one_mean})")
+    else:
+        evidence.append("training_seconds: sum over steps")
     if records.events:
         evidence.append("evaluation_, checkpoint_ and startup_seconds: events, while training stood still")
     if len(records.attempts) > 1:

@@ -24,10 +24,11 @@ def explain(records: Records) -> Finding:
     seconds, tokens = records.steps["seconds"][chosen], records.steps["target_tokens"][chosen]
     counted = np.isfinite(tokens) & (tokens > 0)
     per_step = float(tokens[counted].mean()) if counted.any() else None
+    has_each = not records.facts.one_mean
     numbers: dict[str, Any] = known(
         mean_seconds=seconds.mean(),
-        median_seconds=np.median(seconds),
-        p95_seconds=np.percentile(seconds, 95),
+        median_seconds=np.median(seconds) if has_each else None,
+        p95_seconds=np.percentile(seconds, 95) if has_each else None,
         tokens_per_step=per_step,
         tokens_per_second=tokens[counted].sum() / seconds[counted].sum() if counted.any() else None,
     )
@@ -45,6 +46,7 @@ def explain(records: Records) -> Finding:
         ),
         numbers=numbers,
         evidence=[*_seconds_evidence(records, parts), *_evidence(per_step, bool(phases), bool(ranks))],
+        confidence="measured" if has_each else "estimated",
     )
 
 
@@ -62,8 +64,9 @@ def _definition(records: Records, tokens: float | None) -> str:
 
 def _times(numbers: dict[str, Any], phases: dict[str, float], parts: StepParts) -> str:
     text = f"It took {words.seconds(numbers['mean_seconds'])} on average"
-    text += f" (median {words.seconds(numbers['median_seconds'])}, "
-    text += f"95% under {words.seconds(numbers['p95_seconds'])})"
+    if "median_seconds" in numbers:
+        text += f" (median {words.seconds(numbers['median_seconds'])}, "
+        text += f"95% under {words.seconds(numbers['p95_seconds'])})"
     if "tokens_per_second" in numbers:
         text += f", {words.count(numbers['tokens_per_second'])} target tokens per second"
     spent = [f"{phase} {words.share(value / parts.seconds)}" for phase, value in phases.items()]
@@ -110,6 +113,8 @@ def _change(steps: np.ndarray, seconds: np.ndarray, ended: np.ndarray) -> str:
 
 def _seconds_evidence(records: Records, parts: StepParts) -> list[str]:
     facts = records.facts
+    if facts.one_mean:
+        return [f"mean_seconds: {facts.one_mean}; how single steps differed is not known"]
     if facts.step_interval is None:
         return [f"seconds: {parts.steps:,} steps, from end to end, without evaluations and checkpoints"]
     lines = f"seconds: means over {facts.step_interval:,} steps each, as the log has them"

@@ -18,9 +18,14 @@ def assemble(run: Gathered, name: str) -> Records:
     attempts = _attempts(run)
     intervals = _living({key: np.array(values) for key, values in run.intervals.items()}, run)
     intervals = _on_one_clock(intervals, attempts)
+    given_seconds = run.value("given_step_seconds")
+    is_given = bool(given_seconds) and not np.isfinite(intervals["seconds"]).any()
+    if is_given:
+        run.fact("one_mean", "as it was given")
+        intervals["seconds"] = np.full(len(intervals["step"]), float(given_seconds))
     steps, per_row = _expanded(intervals)
     events = _events(run, attempts, intervals)
-    if not len(intervals["step"]) and run.value("given_step_seconds"):
+    if is_given and not len(intervals["step"]):
         steps, per_row = _given_steps(run)
         attempts = _given_attempt(run)
     gpus = metered(run)

@@ -13,6 +13,8 @@ from dragoman.foreign.gathered import GIVEN, NAN, Gathered
 from dragoman.foreign.nmon import KB
 from dragoman.plan import gpu_types
 
+_COMPARED = ("ranks", "machines", "parameters", "gradient_bytes", "precision", "pairs_per_rank")
+
 
 class Given(BaseModel):
     """None where nothing was said. The names are those of the options."""
@@ -56,6 +58,7 @@ def load(path: Path | None, options: Given) -> Given:
 def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
     """Puts what was given with what was found; the user's word counts."""
     _check(given)
+    given = _without_what_the_log_times(given, gathered)
     plain = {
         "ranks": given.ranks,
         "machines": given.machines,
@@ -75,12 +78,13 @@ def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
         gathered.notes.append(
             f"--gpu {given.gpu}: not one of {known}; computing is estimated for any of them"
         )
-    for name in ("ranks", "machines"):
+    for name in _COMPARED:
         found, wanted = gathered.value(name), plain[name]
         if wanted is not None and found is not None and found != wanted:
-            gathered.notes.append(f"{name}: {wanted} as given, though the log says {found}")
-            gathered.facts.pop("rank_hosts", None)
-            gathered.facts.pop("hosts", None)
+            gathered.notes.append(f"{name.replace('_', ' ')}: {wanted} as given, though the log says {found}")
+            if name in ("ranks", "machines"):
+                gathered.facts.pop("rank_hosts", None)
+                gathered.facts.pop("hosts", None)
     for name, value in plain.items():
         gathered.fact(name, value, origin)
     if given.nic_kb_per_s:
@@ -88,6 +92,15 @@ def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
         gathered.fact("nic_bytes_per_second", KB * given.nic_kb_per_s, origin)
     if given.gpu_power or given.gpu_util is not None:
         _power(given, gathered, origin)
+
+
+def _without_what_the_log_times(given: Given, gathered: Gathered) -> Given:
+    """Steps and their times are a log's own where it has them: one figure does not replace thousands."""
+    has_times = any(seconds == seconds for seconds in gathered.intervals["seconds"])
+    has_own = {"step_seconds": has_times, "steps": bool(gathered.intervals["step"]), "hours": has_times}
+    ignored = [name for name, has in has_own.items() if has and getattr(given, name) is not None]
+    gathered.notes += [f"--{name.replace('_', '-')}: not used, as the log has its own" for name in ignored]
+    return given.model_copy(update=dict.fromkeys(ignored))
 
 
 def _check(given: Given) -> None:

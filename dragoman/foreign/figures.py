@@ -89,12 +89,15 @@ def figures(text: str | None) -> list[float]:
 
 def bits_per_second(text: str | None) -> float | None:
     """A link as it is ordered: 1gbit, 1000 Mbps, 1000 (megabits, as clouds have it), 1GB (a gigabit)."""
-    plain = rf"({_NUMBER})\s*([kKmMgG])"  # `2 x 1 Gbps`: the figure is the one with a unit
-    found = re.search(plain, text or "") or re.search(f"{plain}?", text or "")
+    text = re.sub(
+        r"(?<![\d,.])(\d+),(\d{1,2})(?!\d)", r"\1.\2", text or ""
+    )  # 1,5 as half of Europe writes it
+    plain = rf"({_NUMBER})\s*([kKmMgGtT])"  # `2 x 1 Gbps`: the figure is the one with a unit
+    found = re.search(plain, text) or re.search(f"{plain}?", text)
     if not found:
         return None
     # Links are sold in bits: a B in an order is a slip of the shift key.
-    return _plain(found[1]) * _PREFIX[(found[2] or "m").lower()]
+    return _plain(found[1]) * (_PREFIX | {"t": 1e12})[(found[2] or "m").lower()]
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,13 @@ def read(lines: Lines, gathered: Gathered) -> None:
     for row in evaluations:
         _evaluation(row, gathered)
     _facts(state, summary, gathered)
+    gathered.fact("one_mean", "the Trainer's run time, less evaluations, over its steps")
     if whole == whole:
         gathered.fact("wall_seconds", whole)
+        gathered.remark(
+            "step_time",
+            "The Trainer starts its clock anew where it goes on from a checkpoint: then steps took longer",
+        )
     # The state of the last checkpoint is written before the summary: all steps are made by then.
     gathered.start.reason = "finished" if steps >= number(state.get("max_steps")) > 0 else None
     gathered.source = NAME

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.foreign import computing
+from dragoman.foreign import computing, tensorboard
 from dragoman.foreign.figures import best
 from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, Gathered
 from dragoman.measure.records import RunFacts, Table
@@ -46,6 +46,8 @@ def run_facts(run: Gathered, name: str, intervals: Table, per_row: int) -> RunFa
         computing_inputs=estimate.inputs if estimate else "",
         step_interval=int(np.median(interval)) if len(interval) else None,
         seconds_include_evaluations=bool(run.value("seconds_include_evaluations")),
+        one_mean=run.value("one_mean") or "",
+        end_is_known=run.source not in ("", tensorboard.NAME) or any(start.reason for start in run.starts),
         steps_per_row=per_row,
     )
     _traffic(run, facts, intervals)

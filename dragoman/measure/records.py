@@ -55,6 +55,8 @@ class RunFacts(BaseModel):
     computing_inputs: str = ""  # what the cost model was given
     step_interval: int | None = None  # the log speaks once in so many steps: seconds are means over them
     seconds_include_evaluations: bool = False
+    one_mean: str = ""  # all steps have the same seconds, because there is only a mean of them: where from
+    end_is_known: bool = True  # False: the source never tells how a run ended
     steps_per_row: int = 1  # of the table of steps, where a very long run was thinned
     origins: dict[str, str] = {}  # fact -> measured (in a file), given, assumed or estimated
 

@@ -106,6 +106,9 @@ def test_a_step_time_is_read_in_its_unit(text: str, seconds: float | None) -> No
 
 def test_a_link_is_the_figure_with_a_unit() -> None:
     assert figures.bits_per_second("2 x 1 Gbps") == 1e9
+    assert figures.bits_per_second("1,5 Gbit") == 1.5e9
+    assert figures.bits_per_second("1tbit") == 1e12
+    assert figures.bits_per_second("1,000 Mbps") == 1e9
 
 
 @pytest.mark.parametrize("text", ["200 MiB/s", "200 megabytes per second", "200 MB/s"])

@@ -66,3 +66,22 @@ def test_a_clock_that_was_started_anew_times_no_steps(tmp_path: Path) -> None:
 def test_a_state_without_history_is_no_traceback(tmp_path: Path, history: object) -> None:
     text = json.dumps({"best_metric": None, "log_history": history, "global_step": "x"})
     assert len(diagnose([logs.written(tmp_path, text, STATE.name)], Given()).findings) == 11
+
+
+def test_one_mean_of_all_steps_is_no_median(tmp_path: Path) -> None:
+    """The Trainer writes a run time, and no time of any step."""
+    found = next(finding for finding in diagnose([STATE], Given()).findings if finding.id == "step_time")
+    assert "median_seconds" not in found.numbers and "p95_seconds" not in found.numbers
+    assert found.confidence == "estimated"
+    assert "starts its clock anew" in found.answer
+
+
+def test_a_given_step_time_fills_in_where_the_state_has_none(tmp_path: Path) -> None:
+    state = json.loads(STATE.read_text())
+    state["log_history"] = [row for row in state["log_history"] if "train_runtime" not in row]
+    path = logs.written(tmp_path, json.dumps(state), STATE.name)
+    made = diagnose([path], Given(step_seconds=2.0))
+    found = next(finding for finding in made.findings if finding.id == "step_time")
+    assert found.numbers["mean_seconds"] == 2.0
+    assert "mean_seconds: as it was given; how single steps differed is not known" in found.evidence
+    assert not made.notes

@@ -76,3 +76,9 @@ def test_bleu_is_scaled_as_a_series_not_point_by_point(tmp_path: Path) -> None:
     writer.close()
     numbers = {finding.id: finding.numbers for finding in diagnose([tmp_path], Given()).findings}
     assert numbers["convergence"]["best_bleu"] == pytest.approx(26.2, abs=0.01)
+
+
+def test_curves_do_not_tell_how_a_run_ended(folder: Path) -> None:
+    found = next(finding for finding in diagnose([folder], Given()).findings if finding.id == "duration")
+    assert "finished" not in found.numbers
+    assert "Whether it ended by itself was not recorded." in found.answer
