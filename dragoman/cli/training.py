@@ -109,8 +109,8 @@ def train(
 
     job = Job(filled, data, RunFolder(run), start_from, command)
     if is_rank:
-        run_rank(job)
-        environment.note_good_end()
+        with environment.under_way():
+            run_rank(job)
         leave(0)
     check(job)
     check_beginning(job)

@@ -12,6 +12,7 @@ from dragoman.explain.link_only import judge
 from dragoman.explain.outside import outside_advice, outside_seconds
 from dragoman.explain.parts import StepParts, mean, settled, step_parts
 from dragoman.explain.straggler import straggler
+from dragoman.explain.traffic import is_one_machine
 from dragoman.measure.records import Records
 
 MOSTLY = 0.5  # of the step in computing, if nothing else stands out
@@ -81,7 +82,7 @@ def _opening(
     if verdict == "unknown":
         return f"Unknown: {split}; the rest is in no recorded phase."
     # Between ranks of one machine there is no network, whatever the verdict is called.
-    inside = verdict == "waiting_network" and len(set(records.facts.rank_hosts)) == 1
+    inside = verdict == "waiting_network" and is_one_machine(records)
     text = f"Waiting for {'the exchange between its ranks' if inside else CAUSES[verdict]}: {split}."
     if verdict == "waiting_straggler":
         who = straggler(records)
@@ -153,7 +154,7 @@ def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> lis
         gain = f"{_gain(parts, lost):.1f} x faster steps"
         if _gain(parts, lost) < NEGLIGIBLE:
             continue
-        if name == "waiting_network" and len(set(records.facts.rank_hosts)) == 1:
+        if name == "waiting_network" and is_one_machine(records):
             advice.append(f"more tokens per step, or fewer ranks with more threads each: up to {gain}")
         elif name == "waiting_network":
             advice.append(

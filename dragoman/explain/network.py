@@ -20,7 +20,7 @@ from dragoman.explain.link_only import from_link
 from dragoman.explain.mismatches import byte_mismatches
 from dragoman.explain.parts import StepParts, step_parts
 from dragoman.explain.straggler import straggler
-from dragoman.explain.traffic import gradient_traffic, sent_per_step
+from dragoman.explain.traffic import sent_evidence, sent_per_step
 from dragoman.measure.records import Records, RunFacts
 
 
@@ -80,12 +80,7 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
         evidence.append("straggler_share: mean exposed exchange over ranks, less the least")
     if without:
         evidence.append(f"step_seconds_without_exchange: {without.how}")
-    if rows := gradient_traffic(records):
-        names = words.listed(sorted({row.interface for row in rows}))
-        which = "the gradients' interface" if rows[0].carries_gradients else "the busiest interface"
-        evidence.append(f"bytes_per_step_per_host: sent by {which} ({names}) during steps")
-    elif facts.nic_bytes_per_second:
-        evidence.append("bytes_per_step_per_host: the rate read off the interface, times the step")
+    evidence += sent_evidence(records)
     if expected := expected_bytes(records):
         evidence.append(f"expected_bytes_per_step_per_host: {_arithmetic(facts)}, {words.size(expected)}")
     if count := len(records.probes_of("link")):

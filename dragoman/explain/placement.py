@@ -16,7 +16,10 @@ from dragoman.explain import words
 from dragoman.measure.records import Attempt, Records, RunFacts, Table
 
 # Facts that make a placement another one. Buckets are sized by a measurement at each start: those may differ.
-DECISIVE = ("ranks", "hosts", "rank_hosts", "device", "mode", "exchange", "wire", "exchange_every")
+DECISIVE = (
+    "ranks", "hosts", "rank_hosts", "gradient_interfaces", "device",
+    "mode", "exchange", "wire", "exchange_every",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,31 +32,31 @@ class Placed:
 
 def longest(records: Records) -> Placed:
     """Those of the placement in which most steps were made."""
-    steps = {
-        attempt.number: int((records.steps["attempt"] == attempt.number).sum())
-        for attempt in records.attempts
-    }
     groups: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in records.attempts:
-        if steps[attempt.number]:
-            groups[_key(attempt)].append(attempt)
-    if len(groups) < 2:
+        groups[_key(attempt)].append(attempt)
+
+    def steps(group: list[Attempt]) -> int:
+        return int(np.isin(records.steps["attempt"], [attempt.number for attempt in group]).sum())
+
+    # An attempt is there, and has left its facts, before its first step. Where attempts did not keep their
+    # placement yet, that of the newest is the only one written down.
+    known = [group for group in groups.values() if group[-1].placement or group[-1] is records.attempts[-1]]
+    if len(groups) < 2 or not any(map(steps, known)):
         return Placed(records)
-
-    def made(group: list[Attempt]) -> int:
-        return sum(steps[attempt.number] for attempt in group)
-
-    last = max(attempt.number for group in groups.values() for attempt in group)
-    # Before placements were kept with attempts, that of the last one was the only one written down.
-    known = [group for group in groups.values() if group[-1].placement or group[-1].number == last]
-    chosen = max(known, key=made)
+    chosen = max(known, key=steps)
     facts = records.facts.model_copy(update=chosen[-1].placement)
-    rest = [group for group in groups.values() if group is not chosen]
-    others = words.listed([f"{made(group):,} by {_described(group[-1])}" for group in rest])
-    sentence = (
-        f"This is of the {made(chosen):,} steps by {_described(chosen[-1])}; the run also made {others}."
-    )
-    return Placed(_only(records, chosen, facts), sentence)
+    rest = [group for group in groups.values() if group is not chosen and steps(group)]
+    return Placed(_only(records, chosen, facts), _sentence([(steps(g), g[-1]) for g in (chosen, *rest)]))
+
+
+def _sentence(made: list[tuple[int, Attempt]]) -> str:
+    """Steps and one of the attempts of each placement, the one that is judged first."""
+    (chosen, attempt), *rest = made
+    if not rest:
+        return ""
+    others = words.listed([f"{steps:,} by {_described(attempt)}" for steps, attempt in rest])
+    return f"This is of the {chosen:,} steps by {_described(attempt)}; the run also made {others}."
 
 
 def _key(attempt: Attempt) -> str:

@@ -14,6 +14,7 @@ from dragoman.explain.traffic import (
     bytes_of_steps,
     gradient_traffic,
     is_one_machine,
+    sent_evidence,
     sent_per_step,
 )
 from dragoman.measure.records import Records
@@ -157,12 +158,7 @@ def _evidence(
         evidence.append(
             "correlation_with_bytes: seconds of steps with bytes sent meanwhile, over short spells"
         )
-    if is_one_machine(records):
-        evidence.append("bytes_per_step_per_host: none, as all ranks were on one machine")
-    elif gradient_traffic(records):
-        evidence.append("bytes_per_step_per_host: the interface's counters during steps")
-    elif sent_per_step(records) is not None:
-        evidence.append("bytes_per_step_per_host: a rate read off the interface, times the step")
+    evidence += sent_evidence(records)
     if burst:
         evidence.append(f"burst_share: {burst.steps} steps sampled many times a second; median")
     return evidence

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.explain import words
 from dragoman.explain.parts import mean, step_parts
 from dragoman.measure.records import Records
 
@@ -119,6 +120,19 @@ def sent_per_step(records: Records) -> float | None:
     seen = mean(np.array([row.sent_bytes for row in gradient_traffic(records)]))
     rate, parts = records.facts.nic_bytes_per_second, step_parts(records)
     return rate * parts.seconds if seen is None and rate and parts else seen
+
+
+def sent_evidence(records: Records) -> list[str]:
+    """Where that number comes from; nothing where there is none."""
+    if is_one_machine(records):
+        return ["bytes_per_step_per_host: none, as all ranks were on one machine"]
+    if rows := gradient_traffic(records):
+        names = words.listed(sorted({row.interface for row in rows}))
+        which = "the gradients' interface" if rows[0].carries_gradients else "the busiest interface"
+        return [f"bytes_per_step_per_host: sent by {which} ({names}) during steps"]
+    if records.facts.nic_bytes_per_second:
+        return ["bytes_per_step_per_host: the rate read off the interface, times the step"]
+    return []
 
 
 def bytes_of_steps(records: Records) -> tuple[np.ndarray, np.ndarray]:

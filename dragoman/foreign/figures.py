@@ -89,10 +89,10 @@ def figures(text: str | None) -> list[float]:
 
 def bits_per_second(text: str | None) -> float | None:
     """A link as it is ordered: 1gbit, 1000 Mbps, 1000 (megabits, as clouds have it), 1GB (a gigabit)."""
-    text = re.sub(
-        r"(?<![\d,.])(\d+),(\d{1,2})(?!\d)", r"\1.\2", text or ""
-    )  # 1,5 as half of Europe writes it
-    plain = rf"({_NUMBER})\s*([kKmMgGtT])"  # `2 x 1 Gbps`: the figure is the one with a unit
+    # 1,5 as half of Europe writes it
+    text = re.sub(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d)", r"\1.\2", text or "")
+    # `2 x 1 Gbps`: the figure is the one with a unit; `1 to 10 Gbit`: a t alone is none
+    plain = rf"({_NUMBER})\s*([kKmMgG]|[tT](?=[bB]))"
     found = re.search(plain, text) or re.search(f"{plain}?", text)
     if not found:
         return None

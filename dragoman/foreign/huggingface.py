@@ -52,8 +52,8 @@ def read(lines: Lines, gathered: Gathered) -> None:
     for row in evaluations:
         _evaluation(row, gathered)
     _facts(state, summary, gathered)
-    gathered.fact("one_mean", "the Trainer's run time, less evaluations, over its steps")
     if whole == whole:
+        gathered.fact("one_mean", "the Trainer's run time, less evaluations, over its steps")
         gathered.fact("wall_seconds", whole)
         gathered.remark(
             "step_time",

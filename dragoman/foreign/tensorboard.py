@@ -83,9 +83,8 @@ def _steps(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
 
 def _evaluations(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
     scores = {step: value for step, _, value in _series(scalars, _BLEU)}
-    scale = (
-        100 if max(scores.values(), default=0.0) <= 1 else 1
-    )  # of the series: a first BLEU is often below 1
+    # Of the series, not of a point: in percent a first BLEU is often below 1.
+    scale = 100 if max(scores.values(), default=0.0) <= 1 else 1
     for step, time, loss in _series(scalars, _EVAL_LOSS):
         row = EvaluationRow(step=step, attempt=gathered.start.number, time=time, eval_loss=loss)
         if step in scores:

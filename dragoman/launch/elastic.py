@@ -44,7 +44,7 @@ def run(arguments: Sequence[str], node: Node) -> int:
         max_restarts=0,
         signals_to_handle=",".join(_signals()),
     )
-    with environment.good_ends() as good_ends:
+    with environment.ranks_under_way() as under_way:
         try:
             elastic_launch(config, sys.executable)("-m", "dragoman", *arguments)
         except ChildFailedError as error:
@@ -54,8 +54,8 @@ def run(arguments: Sequence[str], node: Node) -> int:
                     print(f"error: {_killed(rank, -code)}", file=sys.stderr)
             return max(1, *exit_codes.values())
         except SignalException:
-            if missing := node.workers - len(list(good_ends.iterdir())):
-                print(f"error: {_not_saved(missing, node.workers)}", file=sys.stderr)
+            if left := len(list(under_way.glob("*"))):
+                print(f"error: {_not_saved(left, node.workers)}", file=sys.stderr)
                 return 1
     return 0
 
@@ -66,9 +66,9 @@ def _signals() -> list[str]:
     return [number.name for number in wanted if signal.getsignal(number) != signal.SIG_IGN]
 
 
-def _not_saved(missing: int, workers: int) -> str:
+def _not_saved(ranks: int, workers: int) -> str:
     return (
-        f"stopped, but {missing} of {workers} ranks ended before they had done what they do at a stop\n"
+        f"stopped, but {ranks} of {workers} ranks ended before they had saved what there is to save\n"
         "  try: the same command goes on from the last checkpoint"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dragoman.data.parallel import cores
@@ -13,7 +13,7 @@ from dragoman.data.parallel import cores
 # After Ctrl-C or SIGTERM: time to finish a step or an evaluation and to save, before ranks are killed.
 SAVE_SECONDS = 300
 _TYPED = "DRAGOMAN_COMMAND"
-_GOOD_ENDS = "DRAGOMAN_GOOD_ENDS"  # a folder in which each rank that ends well leaves a file
+_UNDER_WAY = "DRAGOMAN_UNDER_WAY"  # a folder with a file for each rank that has begun and not ended well
 # What a user sets for the whole run and means for every host. Addresses and interfaces differ by host.
 _FOR_EVERY_HOST = ("NCCL_", "TORCH_")
 
@@ -34,23 +34,31 @@ def for_every_host() -> dict[str, str]:
 
 
 @contextmanager
-def good_ends() -> Iterator[Path]:
-    """A folder in which the ranks started meanwhile leave a file each, if they end well.
+def ranks_under_way() -> Iterator[Path]:
+    """A folder in which each rank started meanwhile has a file, from its beginning until it ends well.
 
     torchrun keeps the exit codes of ranks to itself when it is told to stop.
     """
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
-        os.environ[_GOOD_ENDS] = folder
+    with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
+        os.environ[_UNDER_WAY] = folder
         try:
             yield Path(folder)
         finally:
-            del os.environ[_GOOD_ENDS]
+            del os.environ[_UNDER_WAY]
 
 
-def note_good_end() -> None:
-    """This rank has done what it was to do."""
-    if folder := os.environ.get(_GOOD_ENDS):
-        Path(folder, os.environ["RANK"]).touch()
+@contextmanager
+def under_way() -> Iterator[None]:
+    """Marks this rank as one that has something to end well. A mark that cannot be made must not stop it."""
+    folder = os.environ.get(_UNDER_WAY)
+    mark = Path(folder, os.environ["RANK"]) if folder else None
+    if mark:
+        with suppress(OSError):
+            mark.touch()
+    yield
+    if mark:
+        with suppress(OSError):
+            mark.unlink()
 
 
 def with_command(command: str) -> dict[str, str]:

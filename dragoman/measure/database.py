@@ -147,6 +147,14 @@ def attempts(path: Path) -> int:
     return 0
 
 
+def last_reason(path: Path) -> str | None:
+    """Why a run's newest attempt ended; None while it has not, or nothing is known of it."""
+    with suppress(DataError):
+        if attempts := read(path).attempts:
+            return attempts[-1].reason
+    return None
+
+
 @contextmanager
 def snapshot(path: Path) -> Iterator[Path]:
     """One file with everything in it, while the block lasts: the newest rows stand in another one (-wal)."""

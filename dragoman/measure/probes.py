@@ -21,7 +21,7 @@ _ECHOES = 20
 
 
 def own_peak(device: torch.device, precision: str = "fp32") -> float:
-    """FLOP/s of matrix products as the run computes them, of one device or of this process's threads."""
+    """FLOP/s of matrix products, of one device or of this process's threads, which compute in fp32."""
     size = _PEAK_SIZE[device.type]
     dtype = _PRECISIONS[precision] if device.type == "cuda" else torch.float32
     left, right = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(2))

@@ -76,9 +76,8 @@ class Attempt(Row):
     ranks: int
     ended: float | None = None
     reason: str | None = None  # why it ended; None if it did not end by itself
-    placement: dict[
-        str, Any
-    ] = {}  # facts of the run that hold for this attempt's steps: who, where, how they meet
+    # Facts of the run as they were for this attempt's steps: who made them, where, how gradients met.
+    placement: dict[str, Any] = {}
 
 
 class EvaluationRow(Row):

@@ -62,18 +62,22 @@ class Comparison(BaseModel):
 
 def compare(a: Records, b: Records) -> Comparison:
     names = _names(a, b)
-    placed = longest(a).records, longest(b).records
-    speed = _speed(*placed)
+    placed = longest(a), longest(b)
+    judged = placed[0].records, placed[1].records
+    speed = _speed(*judged)
     outside = [_outside(kind, a, b) for kind in ("startup", "evaluation", "checkpoint")]
     return Comparison(
         a=names[0],
         b=names[1],
-        machines=differences(*map(_machine, placed)),
+        machines=differences(_machine(a, judged[0]), _machine(b, judged[1])),
         settings=differences(a.facts.settings, b.facts.settings),
         speed=speed,
         outside_steps=[row for row in outside if row.a_seconds or row.b_seconds],
         quality=scores(a, b),
-        why=why(speed, names, *placed),
+        why=[
+            *why(speed, names, *judged),
+            *(f"{name}: {side.others}" for name, side in zip(names, placed, strict=True) if side.others),
+        ],
     )
 
 
@@ -87,8 +91,9 @@ def _names(a: Records, b: Records) -> tuple[str, str]:
     return (f"{first} (first)", f"{second} (second)") if first == second else (first, second)
 
 
-def _machine(records: Records) -> dict[str, Any]:
-    facts, card = records.facts, records.facts.data_card
+def _machine(records: Records, judged: Records) -> dict[str, Any]:
+    """Of the steps that are compared, but for what is said of all attempts."""
+    facts, card = judged.facts, judged.facts.data_card
     attempts = [attempt.ranks for attempt in records.attempts]
     return {
         "source": facts.source,

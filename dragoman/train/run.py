@@ -18,7 +18,7 @@ from dragoman.doctor import at_start
 from dragoman.doctor.at_start import Start
 from dragoman.errors import DataError, DragomanError, UsageError
 from dragoman.export import fit
-from dragoman.measure import provenance
+from dragoman.measure import database, provenance
 from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.tensorboard import Curves, TensorBoardCurves
 from dragoman.measure.writer import FileWriter, Writer
@@ -187,9 +187,10 @@ def _open_records(
     saver = main_saver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
     curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
     shown = view(job.folder.log, job.settings.train.steps, state.step)
-    # Where no step is left, the records stay those of the run: its end is not the time of a second look.
-    writer = Writer() if stopping.before_first_step(state) else FileWriter(job.folder.records)
-    return saver, curves, shown, writer
+    # A run that has ended by itself has its records: its end is not the time of a second look.
+    reason = stopping.before_first_step(state)
+    is_over = reason is not None and reason == database.last_reason(job.folder.records)
+    return saver, curves, shown, Writer() if is_over else FileWriter(job.folder.records)
 
 
 def _first_of_each(replicas: Sequence[int]) -> list[int]:

@@ -21,7 +21,7 @@ def is_last(step: int, stop_wanted: bool, train: Train) -> bool:
 
 
 def before_first_step(state: State) -> StopReason | None:
-    """Why there is no step left to make: the attempt before this one ended by itself."""
+    """Why there is no step left to make, or None to begin."""
     return StopReason.FINISHED if state.step >= state.config.train.steps else after_evaluation(state)
 
 

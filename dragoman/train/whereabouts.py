@@ -79,7 +79,7 @@ class Whereabouts:
         return self._world.rank in self._owners.values()
 
     def _most_often_started(self) -> int:
-        """Every start adds a row to the records, and only rank 0 has them: the most rows are the newest."""
+        """Every start with a step to make adds a row to the records, on rank 0's host: most are newest."""
         starts = [0.0] * self._world.size
         leaders = self._topology.leaders
         if len(leaders) > 1 and self._world.rank in leaders and self._folder.config.exists():

@@ -277,7 +277,7 @@ def _lens(run: Run, steps: Table, phases: dict[str, np.ndarray]) -> Table:
 
 def _attempt(run: Run, steps: Table) -> Attempt:
     ended = float(steps["ended"][-1]) + 3 if run.reason else None
-    placement = _facts(run).model_dump(include={*DECISIVE, "gradient_interfaces", "gradient_bytes"})
+    placement = _facts(run).model_dump(include={*DECISIVE, "gradient_bytes"})
     return Attempt(
         number=1,
         started=BEGAN,

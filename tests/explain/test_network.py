@@ -251,3 +251,9 @@ def test_bounds_hold_whatever_was_hidden() -> None:
                 step = computing + exchange - hidden_share * min(exchange, 2 / 3 * computing)
                 low, high = bounds(step, exchange)
                 assert low - 1e-9 <= step / computing <= max(high, step / computing * (high >= 100)) + 1e-9
+
+
+def test_bytes_on_one_machine_are_none_and_the_evidence_says_why() -> None:
+    finding = explain(build.records(hosts=1, changes={"nic_bytes_per_second": 2e8}))
+    assert finding.numbers["bytes_per_step_per_host"] == 0
+    assert "bytes_per_step_per_host: none, as all ranks were on one machine" in finding.evidence

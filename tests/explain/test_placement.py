@@ -58,3 +58,13 @@ def test_of_old_records_the_last_placement_is_the_only_one_known() -> None:
     assert len(placed.records.steps["step"]) == 100
     assert placed.records.facts.ranks == 2
     assert "also made 300 by 4 ranks." in placed.others
+
+
+def test_an_attempt_that_has_made_no_step_yet_changes_nothing() -> None:
+    """Its facts are those of the run already: one rank on one machine."""
+    slow = Run(steps=400, exchange=1.0, link_bits_per_second=1e9)
+    records = build.in_turn(slow, Run(steps=40, ranks=1, hosts=1, exchange=0.0))
+    records.steps = {name: values[:400] for name, values in records.steps.items()}
+    network = findings(records)["network"]
+    assert network.verdict == "bottleneck"
+    assert "the run also made" not in network.answer

@@ -107,7 +107,9 @@ def test_a_step_time_is_read_in_its_unit(text: str, seconds: float | None) -> No
 def test_a_link_is_the_figure_with_a_unit() -> None:
     assert figures.bits_per_second("2 x 1 Gbps") == 1e9
     assert figures.bits_per_second("1,5 Gbit") == 1.5e9
-    assert figures.bits_per_second("1tbit") == 1e12
+    assert figures.bits_per_second("1tbit") == figures.bits_per_second("1 Tb/s") == 1e12
+    assert figures.bits_per_second("1 to 10 Gbit") == 1e10
+    assert figures.bits_per_second("1000 the usual") == 1e9
     assert figures.bits_per_second("1,000 Mbps") == 1e9
 
 

@@ -7,6 +7,8 @@ from rich.console import Console
 from dragoman.measure.records import Records
 from dragoman.report import compare_text
 from dragoman.report.compare import Comparison, compare
+from tests.explain import build as explain_build
+from tests.explain.build import Run
 from tests.report import build
 
 
@@ -122,3 +124,11 @@ def test_text_and_markdown_give_the_reason_first() -> None:
     compare_text.show(found, Console(file=out, width=80, highlight=False))
     assert out.getvalue().startswith("slow|er was slower")
     assert "| phase | fast | slow\\|er |" in compare_text.markdown(found)
+
+
+def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_said() -> None:
+    moved = explain_build.in_turn(Run(steps=300), Run(steps=100, ranks=2))
+    made = compare(moved, explain_build.records(steps=400))
+    differing = {row.name: (row.a, row.b) for row in made.machines}
+    assert differing == {"ranks of attempts": ([4, 2], None)}, "400 steps each, on 4 ranks"
+    assert any("the run also made 100 by 2 ranks" in line for line in made.why)

@@ -38,6 +38,14 @@ def test_a_finished_run_says_so_again_and_changes_no_checkpoint(here: Here, tmp_
     assert runs.log(tmp_path).count("Finished training: 6 steps") == 2
 
 
+def test_a_run_that_was_stopped_is_finished_by_asking_for_no_more_steps(here: Here, tmp_path: Path) -> None:
+    """Nothing is left to do, but the records still say that it did not end by itself."""
+    assert here.train(tmp_path, *SHORT, "train.stop_at=4") == StopReason.STOPPED
+    assert here.train(tmp_path, *SHORT, "train.steps=4") == StopReason.FINISHED
+    attempts = database.read(RunFolder(tmp_path).records).attempts
+    assert [attempt.reason for attempt in attempts] == ["stopped", "finished"]
+
+
 @pytest.mark.parametrize(
     "setting",
     [
