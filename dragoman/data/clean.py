@@ -148,6 +148,11 @@ def normalise(text: str, form: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def as_prepared(text: str, form: str = "NFC") -> str:
+    """With single spaces: a model has seen no other white space, and would know nothing of a no-break one."""
+    return " ".join(normalise(text, form).split())
+
+
 def hashes(texts: Iterable[bytes]) -> np.ndarray:
     """64 bits of each text: two different ones among a hundred million collide once in 4,000 corpora."""
     return np.frombuffer(b"".join(blake2b(text, digest_size=8).digest() for text in texts), dtype="<u8")

@@ -18,7 +18,7 @@ import numpy as np
 from dragoman import __version__, atomic, config
 from dragoman.config import CleanRules
 from dragoman.data.card import Card, Check, CorpusFacts, Dropped, DroppedExample, PartFacts
-from dragoman.data.clean import Pair, hashes, normalise
+from dragoman.data.clean import Pair, as_prepared, hashes
 from dragoman.data.cleaned import CleanText, clean
 from dragoman.data.corpus import Corpus, read
 from dragoman.data.encode import encode
@@ -37,7 +37,7 @@ def prepare(job: Job, out: Path, reporter: Reporter) -> Card:
     if _is_taken(out):
         return _existing(out, job.key)
     given = Tokenizer.load(job.vocabulary) if job.vocabulary else None  # a wrong one fails before the work
-    held_out = _read_held_out(job)
+    held_out = _read_held_out(job, reporter)
     with _stages(out, {"clean": job.clean_key, "vocabulary": job.key}) as run_stage, Workers() as workers:
         if _is_taken(out):  # another process finished it while this one waited for nothing but the lock
             return _existing(out, job.key)
@@ -116,16 +116,23 @@ def _stages(out: Path, keys: dict[str, str]) -> Iterator[Callable[[str, Callable
         shutil.rmtree(base)
 
 
-def _read_held_out(job: Job) -> dict[str, list[Pair]]:
-    """Dev and test, whole: nothing is dropped from them, so a fault in them is an error."""
+def _read_held_out(job: Job, reporter: Reporter) -> dict[str, list[Pair]]:
+    """Dev and test, whole: no pair is dropped from them, so a fault in them is an error."""
     given = {"dev": job.dev, "test": job.test}
-    return {name: _read_all(corpus, job.settings.clean) for name, corpus in given.items() if corpus}
+    found = {}
+    for name, corpus in given.items():
+        if corpus:
+            skipped: Counter[str] = Counter()
+            found[name] = _read_all(corpus, job.settings.clean, skipped)
+            if skipped:
+                reporter.note(f"{name}: left out, as they hold no pair: {_counted(skipped)}")
+    return found
 
 
-def _read_all(corpus: Corpus, rules: CleanRules) -> list[Pair]:
+def _read_all(corpus: Corpus, rules: CleanRules, skipped: Counter[str]) -> list[Pair]:
     pairs = []
     for files in corpus.files:
-        for raw in read(corpus, files, Counter()):
+        for raw in read(corpus, files, skipped):
             try:
                 texts = [side.decode() for side in (raw.source, raw.target)]
             except UnicodeDecodeError as error:
@@ -136,15 +143,18 @@ def _read_all(corpus: Corpus, rules: CleanRules) -> list[Pair]:
                     hint="mend this line, in the file or its partner, or take both lines out",
                 ) from None
             # Words stay as they are: scores are taken against this text.
-            pairs.append(Pair(*(" ".join(normalise(text, rules.normalise).split()) for text in texts)))
+            pairs.append(Pair(*(as_prepared(text, rules.normalise) for text in texts)))
     if not pairs:
         raise DataError("holds no pair", path=corpus.files[0].source)
     return pairs
 
 
 def _reasons(text: CleanText, selection: Selection) -> str:
-    dropped = text.tally().dropped + selection.tally.dropped
-    return ", ".join(f"{count:,} {reason}" for reason, count in dropped.most_common()) or "no pair was read"
+    return _counted(text.tally().dropped + selection.tally.dropped) or "no pair was read"
+
+
+def _counted(reasons: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
 
 
 def _learn(

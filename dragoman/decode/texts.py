@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Sized
 from typing import Generic, TypeVar
 
-from dragoman.data.clean import normalise
+from dragoman.data.clean import as_prepared
 from dragoman.decode.engine import Options, Translation
 from dragoman.decode.sentences import Sentence, join, split
 
@@ -27,17 +27,19 @@ class TextTranslator(Generic[Tokens]):
         self._find = find
 
     def translate(self, texts: Sequence[str], options: Options) -> list[list[Translation]]:
-        normal = [normalise(text, "NFC") for text in texts]
-        split_texts = [split(text, LONGEST_TOKENS, self._count, options.split) for text in normal]
+        split_texts = [split(text, LONGEST_TOKENS, self._count, options.split) for text in texts]
         sentences = [sentence.text for parts in split_texts for sentence in parts if sentence.text]
-        found = iter(self._find(self._encode(sentences), options) if sentences else ())
+        found = iter(self._find(self._tokens(sentences), options) if sentences else ())
         return [
             _whole(parts, [next(found) if sentence.text else [_NOTHING] for sentence in parts])
             for parts in split_texts
         ]
 
     def _count(self, texts: Sequence[str]) -> list[int]:
-        return [len(tokens) for tokens in self._encode(texts)]
+        return [len(tokens) for tokens in self._tokens(texts)]
+
+    def _tokens(self, texts: Sequence[str]) -> Sequence[Tokens]:
+        return self._encode(list(map(as_prepared, texts)))
 
 
 _NOTHING = Translation("", 0.0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Evaluate
-from dragoman.data.clean import normalise
+from dragoman.data.clean import as_prepared
 from dragoman.data.tokens import Tokenizer
 from dragoman.decode.engine import Options
 from dragoman.decode.sample import sample
@@ -25,7 +25,7 @@ def translate(
     """The translation of each sentence, in order."""
     if not sentences:
         return []
-    rows = encode(tokenizer, [normalise(sentence, "NFC") for sentence in sentences])
+    rows = encode(tokenizer, list(map(as_prepared, sentences)))
     return tokenizer.decode(translate_tokens(model, rows, config))
 
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel
-from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics import CHRF, TER
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
-from dragoman.measure.quality import Score
+from dragoman.measure.quality import Score, bleu_metric
 
 _RESAMPLES = 1_000
 _DRAWN_SENTENCES = 10_000_000  # over all resamples, held at once: 0.7 GB of chrF's counts
@@ -45,17 +45,8 @@ class Comparison(BaseModel):
 
 
 def metrics(target_language: str | None) -> dict[str, Metric]:
-    """Of every evaluation. BLEU counts words: for languages that write none sacreBLEU has splitters."""
-    return {"bleu": _bleu(target_language), "chrf": CHRF(), "ter": TER()}
-
-
-def _bleu(target_language: str | None) -> Metric:
-    if target_language not in ("zh", "ja", "ko"):
-        return BLEU()
-    try:
-        return BLEU(trg_lang=target_language)
-    except (ImportError, RuntimeError):  # MeCab, for Japanese and Korean, is an extra of sacreBLEU's
-        return BLEU(tokenize="char")
+    """Of every evaluation."""
+    return {"bleu": bleu_metric(target_language), "chrf": CHRF(), "ter": TER()}
 
 
 def compare(

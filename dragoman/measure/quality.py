@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
+
+from dragoman.data.language import primary
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics import BLEU
 
 
 class Score(BaseModel):
@@ -41,10 +47,21 @@ class Evaluation(BaseModel):
         return value if math.isfinite(value) else -math.inf
 
 
-def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
+def bleu_metric(target_language: str | None) -> BLEU:
+    """BLEU counts words: for languages that write no spaces between them sacreBLEU has splitters."""
     from sacrebleu.metrics import BLEU  # when the first score is wanted: a run starts sooner
 
-    metric = BLEU()
+    language = primary(target_language) if target_language else ""
+    if language not in ("zh", "ja", "ko"):
+        return BLEU()
+    try:
+        return BLEU(trg_lang=language)
+    except (ImportError, RuntimeError):  # MeCab, for Japanese and Korean, is an extra of sacreBLEU's
+        return BLEU(tokenize="char")
+
+
+def bleu(translations: Sequence[str], references: Sequence[str], target_language: str | None = None) -> Score:
+    metric = bleu_metric(target_language)
     score = metric.corpus_score(translations, [references])
     return Score(value=score.score, signature=str(metric.get_signature()))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -33,6 +34,7 @@ class Evaluator:
         self._world = world
         self._dev = data.parts["dev"]
         self._references = self._dev.text("target")
+        self._bleu = partial(bleu, target_language=data.card.target_language)
         count = min(config.train_sample_pairs, len(data.train))
         # Spread evenly over the corpus: the same pairs whatever the seed, the machine or the attempt.
         self._train_sample = np.arange(count) * len(data.train) // count
@@ -49,7 +51,7 @@ class Evaluator:
         finally:
             model.train()
         # Rank 0 alone scores; the others wait in the broadcast.
-        scores = (bleu, chrf) if self._world.is_main else ()
+        scores = (self._bleu, chrf) if self._world.is_main else ()
         found = [score(translations, self._references).model_dump_json() for score in scores]
         heard = decided_by_main(self._world, "\n".join(found)).split("\n")
         bleu_score, chrf_score = map(Score.model_validate_json, heard)

@@ -15,6 +15,7 @@ from dragoman.config import Preparation
 from dragoman.data.card import Card
 from dragoman.data.store import DataSet
 from dragoman.errors import DataError, DragomanError, UsageError
+from dragoman.progress import Reporter
 
 
 def left_in(folder: Path) -> list[str]:
@@ -387,3 +388,23 @@ def test_fuzzed_files_give_a_data_set_or_our_own_error(
     else:
         assert DataSet(folder / "data").card == card
         assert card.read_pairs == card.parts["train"].pairs + card.dropped_pairs
+
+
+class Notes(Reporter):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.said.append(text)
+
+
+def test_units_of_a_held_out_file_that_hold_no_pair_are_counted(
+    tmp_path: Path, sentences, write, run
+) -> None:
+    entries = ['msgid "a dog"\nmsgstr "ein Hund"', '#, fuzzy\nmsgid "b"\nmsgstr "c"', 'msgid "d"\nmsgstr ""']
+    (tmp_path / "dev.po").write_text("\n\n".join(entries) + "\n")
+    notes = Notes()
+    words = write(tmp_path, "train", sentences(60))
+    card = run(words, tmp_path / "data", reporter=notes, dev=[f"en:de={tmp_path / 'dev.po'}"])
+    assert card.parts["dev"].pairs == 1
+    assert "dev: left out, as they hold no pair: 1 fuzzy unit, 1 untranslated unit" in notes.said

@@ -31,3 +31,13 @@ def test_better_is_more_whatever_the_metric() -> None:
     for metric in ("bleu", "chrf", "loss"):
         assert good.goodness(metric) > bad.goodness(metric)
     assert evaluation(loss=math.nan, bleu_value=1).goodness("loss") == -math.inf
+
+
+@pytest.mark.parametrize("language", ["zh", "zh-CN", "zh-TW", "zho", "ja-JP", "ko"])
+def test_languages_without_spaces_are_split_for_bleu(language: str) -> None:
+    """By words between spaces a sentence is one word: with one sign amiss it is worth nothing."""
+    translations, references = ["我今天去了商店买苹果和梨"], ["我今天去了商店买苹果和桃"]
+    assert bleu(translations, references).value == 0
+    found = bleu(translations, references, language)
+    assert found.value > 50
+    assert "tok:13a" not in found.signature

@@ -17,6 +17,9 @@ from dragoman.errors import DataError
 # polib holds the whole catalogue in memory, at some twenty times its size. The largest real ones have
 # a few megabytes; more is another kind of file, or a compressed one made to swell.
 LARGEST_BYTES = 64 * 2**20
+NO_CHARSET = "CHARSET"  # as it stands in a template
+# An escape that polib does not know (\a, \033) keeps its backslash, and gets a second one when it is written.
+_UNKNOWN_ESCAPE = re.compile(rb"""^[^#].*?(?<!\\)(?:\\\\)*(\\[^\\ntrvbf"])""")
 
 
 def read(path: Path, source_language: str, target_language: str, skipped: Counter[str]) -> Iterator[RawPair]:
@@ -56,7 +59,7 @@ def parse(path: Path) -> polib.POFile:
     content = _content(path)
     charset = re.search(rb"charset=([\w.:-]+)", content)
     encoding = charset[1].decode("ascii", "replace") if charset else "utf-8"
-    if encoding == "CHARSET":  # left as it stands in the template
+    if encoding == NO_CHARSET:
         encoding = "utf-8"
     try:
         # The line break at the end keeps polib from taking a short text for the name of a file.
@@ -68,6 +71,18 @@ def parse(path: Path) -> polib.POFile:
             line=_line_of(error, content),
             hint=f"msgfmt --check {path.name} shows what is wrong",
         ) from error
+
+
+def check_escapes(path: Path) -> None:
+    """Refuses a catalogue that would come out with other texts than it has, before it is filled in."""
+    for number, line in enumerate(_content(path).split(b"\n"), 1):
+        if found := _UNKNOWN_ESCAPE.match(line):
+            raise DataError(
+                f"the escape {found[1].decode(errors='replace')} cannot be kept as it is",
+                path=path,
+                line=number,
+                hint="write the character itself, or take the entry out",
+            )
 
 
 def _content(path: Path) -> bytes:

@@ -1,7 +1,8 @@
 """Placeholders, tags and addresses in a text: in its translation there is each of them, unchanged.
 
 A text is translated whole first, because a sentence in pieces loses its grammar. Only if the model lost or
-changed a placeholder are the pieces between them translated one by one.
+changed a placeholder, or put one where it means something else, are the pieces between them translated one by
+one.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ import regex
 
 from dragoman.decode.documents.document import Translate
 
+# A message with others inside, {n, plural, one {# day} other {# days}}, is one placeholder: its words for a
+# program and its words for people cannot be told apart without its whole grammar.
 _PLACEHOLDER = regex.compile(
     r"""
-      %(?:\d+\$|\(\w+\))?[-+\#0]*\d*(?:\.\d+)?(?:hh?|ll?|[jztL])?[diouxXeEfFgGcrsap@%]  # %s %1$d %(x)s %%
-    | \$?\{\{?[^{}\n]*\}\}?                # {0} {name} ${x} {{x}}
-    | </?[A-Za-z][^<>]*>                   # <b> </a> <br/>
+      (?P<printf>%(?:\d+\$|\(\w+\))?[-+\#0]*\d*(?:\.\d+)?(?:hh?|ll?|[jztL])?[diouxXeEfFgGcrsap@%])
+    | \$?(?P<braces>\{(?:[^{}]++|(?&braces))*+\})  # {0} {name} ${x} {{x}}
+    | (?P<tag></?(?P<name>[A-Za-z][\w:-]*)[^<>]*>)  # <b> </a> <br/>
     | &(?:\#\d+|\#x[\da-fA-F]+|[A-Za-z]\w*);  # &nbsp; &#160;
     | https?://[^\s<>"]+
     """,
     regex.VERBOSE,
 )
+_NAMED = regex.compile(r"%(?:\d+\$|\(|%)")  # %1$s %(x)s %%: they mean the same wherever they stand
 _WORD = regex.compile(r"\p{L}")
 
 
 def found_in(text: str) -> Counter[str]:
-    return Counter(_PLACEHOLDER.findall(text))
+    return Counter(match[0] for match in _PLACEHOLDER.finditer(text))
 
 
 def translate_keeping(texts: Sequence[str], translate: Translate) -> list[str]:
@@ -36,15 +40,45 @@ def translate_keeping(texts: Sequence[str], translate: Translate) -> list[str]:
     wanted = [number for number, text in enumerate(texts) if _WORD.search(_PLACEHOLDER.sub("", text))]
     for number, translation in zip(wanted, translate([texts[number] for number in wanted]), strict=True):
         results[number] = translation
-    lossy = [number for number in wanted if found_in(texts[number]) != found_in(results[number])]
+    lossy = [number for number in wanted if not _keeps(results[number], texts[number])]
     if lossy:
         for number, mended in zip(lossy, _piecewise([texts[n] for n in lossy], translate), strict=True):
             results[number] = mended
     return results
 
 
+def _keeps(translation: str, source: str) -> bool:
+    """Does it have the same placeholders, in an order in which they mean the same?"""
+    if found_in(translation) != found_in(source) or _by_place(translation) != _by_place(source):
+        return False
+    return _are_nested(translation) or not _are_nested(source)
+
+
+def _by_place(text: str) -> list[str]:
+    """Those that mean something by their place among each other: %s %d, {} {}."""
+    found = [match[0] for match in _PLACEHOLDER.finditer(text) if match["printf"] or match[0] == "{}"]
+    return [placeholder for placeholder in found if not _NAMED.match(placeholder)]
+
+
+def _are_nested(text: str) -> bool:
+    """Is each tag that is closed one that was opened, and the last one?"""
+    is_open: list[str] = []
+    for match in _PLACEHOLDER.finditer(text):
+        tag, name = match["tag"], match["name"]
+        if not tag or tag.endswith("/>"):
+            continue
+        if not tag.startswith("</"):
+            is_open.append(name)
+        elif name in is_open:
+            while is_open.pop() != name:  # <br> and <img> are never closed
+                pass
+        else:
+            return False
+    return True
+
+
 def _piecewise(texts: Sequence[str], translate: Translate) -> list[str]:
-    split = [regex.split(f"({_PLACEHOLDER.pattern})", text, flags=regex.VERBOSE) for text in texts]
+    split = [_parts(text) for text in texts]
     # Even places are text, odd ones placeholders.
     pieces = [piece for parts in split for piece in parts[::2] if _WORD.search(piece)]
     translated = iter(translate(pieces))
@@ -55,3 +89,12 @@ def _piecewise(texts: Sequence[str], translate: Translate) -> list[str]:
         )
         for parts in split
     ]
+
+
+def _parts(text: str) -> list[str]:
+    """Text and placeholders in turn; the first and the last are text."""
+    parts, end = [], 0
+    for match in _PLACEHOLDER.finditer(text):
+        parts += [text[end : match.start()], match[0]]
+        end = match.end()
+    return [*parts, text[end:]]

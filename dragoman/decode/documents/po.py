@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import polib
 
-from dragoman.data.formats.po import parse
+from dragoman.data.formats.po import NO_CHARSET, check_escapes, parse
 from dragoman.decode.documents.document import Tally, Translate, Writer
 from dragoman.decode.documents.placeholders import translate_keeping
 
 
 def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
+    check_escapes(source)
     catalogue = parse(source)
     forms = _plural_forms(catalogue)
     wanted = [(entry, gaps) for entry in catalogue if (gaps := _gaps(entry, forms, again))]
@@ -28,8 +30,18 @@ def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
     for entry, _ in wanted:
         entry.flags = [flag for flag in entry.flags if flag != "fuzzy"]
         entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None
-    out.write(str(catalogue).encode(catalogue.encoding) + b"\n")
+    out.write(_written(catalogue) + b"\n")
     return Tally(len(wanted), len(catalogue) - len(wanted))
+
+
+def _written(catalogue: polib.POFile) -> bytes:
+    """In its own charset, if it names one that has all the letters of the translations; else in UTF-8."""
+    named = catalogue.metadata.get("Content-Type", "").partition("charset=")[2]
+    if named and named != NO_CHARSET:
+        with suppress(UnicodeEncodeError):
+            return str(catalogue).encode(catalogue.encoding)
+    catalogue.metadata["Content-Type"] = "text/plain; charset=UTF-8"
+    return str(catalogue).encode()
 
 
 Gap = tuple[str, Callable[[str], None]]  # a text to translate, and what takes its translation

@@ -38,7 +38,8 @@ def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
         setattr(stretch.element, stretch.place, translation)
     encoding = tree.docinfo.encoding or "UTF-8"
     text: bytes = etree.tostring(tree, encoding=encoding, xml_declaration=True)  # type: ignore[assignment]
-    out.write(text + b"\n")
+    ending = "\n".encode(encoding)
+    out.write(text + ending if ending == b"\n" else text)  # UTF-16 would have to know its order of bytes
     return tally
 
 

@@ -228,3 +228,48 @@ def test_a_file_that_failed_half_way_is_not_there(tmp_path: Path) -> None:
 def test_a_compressed_document_is_known_by_the_name_within(tmp_path: Path) -> None:
     text, _ = filled(tmp_path, "a.tsv.gz", gzip.compress(b"one\n"))
     assert text == "one\tONE\n"
+
+
+def test_an_xliff_in_utf_16_can_be_read_again(tmp_path: Path) -> None:
+    (tmp_path / "in.xlf").write_bytes(XLIFF_1.replace("UTF-8", "UTF-16").encode("utf-16"))
+    out = io.BytesIO()
+    format_of(tmp_path / "in.xlf")(tmp_path / "in.xlf", out, capitals, False)
+    assert etree.fromstring(out.getvalue()).find(".//{*}target").text == "ONE TWO"
+
+
+def test_a_po_whose_charset_lacks_a_letter_becomes_utf_8(tmp_path: Path) -> None:
+    def quoted(texts: Sequence[str]) -> list[str]:
+        return [f"„{text}“" for text in texts]
+
+    for charset in ("ISO-8859-1", "CHARSET"):
+        content = PO.replace("charset=UTF-8", f"charset={charset}").encode("latin-1")
+        (tmp_path / "in.po").write_bytes(content)
+        out = io.BytesIO()
+        format_of(tmp_path / "in.po")(tmp_path / "in.po", out, quoted, False)
+        written = polib.pofile(out.getvalue().decode("utf-8"))
+        assert written.metadata["Content-Type"] == "text/plain; charset=UTF-8"
+        assert written.find("done").msgstr == "fertig"
+        assert any(entry.msgstr.startswith("„") for entry in written)
+
+
+def test_a_po_keeps_a_charset_that_has_all_letters(tmp_path: Path) -> None:
+    content = PO.replace("charset=UTF-8", "charset=ISO-8859-1").replace("fertig", "schön").encode("latin-1")
+    (tmp_path / "in.po").write_bytes(content)
+    out = io.BytesIO()
+    format_of(tmp_path / "in.po")(tmp_path / "in.po", out, capitals, False)
+    assert "schön".encode("latin-1") in out.getvalue()
+
+
+@pytest.mark.parametrize("escape", ["\\a", "\\033[1m", "\\x41"])
+def test_a_po_with_an_escape_that_would_change_is_refused(tmp_path: Path, escape: str) -> None:
+    (tmp_path / "in.po").write_text(PO + f'\nmsgid "bell {escape}"\nmsgstr ""\n')
+    out = io.BytesIO()
+    with pytest.raises(DataError, match="cannot be kept as it is") as error:
+        format_of(tmp_path / "in.po")(tmp_path / "in.po", out, capitals, False)
+    assert f"in.po:{PO.count(chr(10)) + 2}" in str(error.value)
+    assert not out.getvalue()
+
+
+def test_a_po_with_backslashes_of_its_own_is_filled(tmp_path: Path) -> None:
+    text, _ = filled(tmp_path, "in.po", PO + '\nmsgid "C:\\\\apps \\"x\\"\\t"\nmsgstr ""\n')
+    assert 'msgid "C:\\\\apps \\"x\\"\\t"' in text

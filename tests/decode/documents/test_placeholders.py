@@ -6,6 +6,8 @@ import pytest
 
 from dragoman.decode.documents.placeholders import found_in, translate_keeping
 
+MESSAGE = "{n, plural, =1 {one day} other {# days}}"
+
 
 class Model:
     """Says everything in capitals, placeholders too if it is careless. Remembers what it was asked."""
@@ -34,6 +36,11 @@ class Model:
         ("this&nbsp;and &#160;", ["&nbsp;", "&#160;"]),
         ("see https://example.org/a?b=c now", ["https://example.org/a?b=c"]),
         ("100% of it, 5 < 6 & 7 > 3", []),
+        (
+            "{n, plural, =1 {one day} other {# days}} in {place}",
+            ["{n, plural, =1 {one day} other {# days}}", "{place}"],
+        ),
+        ("an open { brace", []),
     ],
 )
 def test_placeholders_are_seen(text: str, placeholders: list[str]) -> None:
@@ -56,3 +63,31 @@ def test_what_has_no_word_is_not_translated() -> None:
     model = Model()
     assert translate_keeping(["%s: %d", "12.5", "", "{name}"], model) == ["%s: %d", "12.5", "", "{name}"]
     assert model.asked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "is_taken"),
+    [
+        ("%s has %d items", "%d Elemente hat %s", False),  # a type mismatch for printf
+        ("%1$s has %2$d items", "%2$d Elemente hat %1$s", True),
+        ("%s is 100%% done by %d", "100%% von %s durch %d", True),
+        ("{} of {}, {name}", "{name}, {} von {}", True),
+        ("<b>here</b> we are", "wir sind </b>hier<b>", False),
+        ("<b>one</b> and <i>two</i>", "<i>zwei</i> und <b>eins</b>", True),
+        ("a<br>b <b>c</b>", "<b>c</b> b<br>a", True),
+        (
+            "{n, plural, =1 {one day} other {# days}} left",
+            "noch {n, Plural, =1 {one day} andere {# days}}",
+            False,
+        ),
+    ],
+)
+def test_a_placeholder_where_it_means_something_else_is_not_taken(
+    text: str, translation: str, is_taken: bool
+) -> None:
+    def model(texts: Sequence[str]) -> list[str]:
+        return [translation if asked == text else asked.upper() for asked in texts]
+
+    (result,) = translate_keeping([text], model)
+    assert (result == translation) == is_taken
+    assert found_in(result) == found_in(text)
