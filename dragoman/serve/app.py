@@ -49,8 +49,10 @@ class Service:
     async def libre_translate(self, request: Request) -> Response:
         body = await receiving.body(request, self.limits)
         asked = libre.request(body, request.headers.get("content-type", ""))
-        if not request.state.is_known and not is_right(self.token or "", asked.api_key or ""):
-            raise unauthorised()
+        if not request.state.place.is_known:
+            if not is_right(self.token or "", asked.api_key or ""):
+                raise unauthorised()
+            request.state.place.take(is_known=True)
         source = None if asked.source == "auto" else asked.source
         model = self.models.choose(None, source, asked.target)
         options = messages.search_options(Search(), asked.alternatives)

@@ -63,9 +63,12 @@ class Front:
             await send(message)
 
         is_translating = path in TRANSLATING
-        self._metrics.requests_under_way += is_translating
+        place = Place(self._limits, self._metrics)
+        scope.setdefault("state", {})["place"] = place
         try:
-            self._check(scope, is_translating)
+            is_known = self._is_known(scope)
+            if is_translating:
+                place.take(is_known)
             await self._app(scope, receive, answer)
         except Refusal as refusal:
             await refusal.response()(scope, receive, answer)
@@ -75,19 +78,48 @@ class Front:
             traceback.print_exc()
             await Refusal(500, "the server failed at this request").response()(scope, receive, answer)
         finally:
-            self._metrics.requests_under_way -= is_translating
+            place.leave()
             self._metrics.requests[path, status] += 1
             if is_translating and status == 200:
                 self._metrics.translation.add(time.monotonic() - began)
 
-    def _check(self, scope: Scope, is_translating: bool) -> None:
+    def _is_known(self, scope: Scope) -> bool:
+        """By its token; who may ask without one, or has it in the body, need not be."""
         given = Headers(scope=scope).get("authorization", "")
         is_known = self._token is None or is_right(f"Bearer {self._token}", given)
-        scope.setdefault("state", {})["is_known"] = is_known
         if not is_known and scope["path"] not in OPEN and scope["path"] != "/translate":
             raise unauthorised()
-        if is_translating and self._metrics.requests_under_way > self._limits.requests:
+        return is_known
+
+
+class Place:
+    """Of a request for a translation among those under way.
+
+    Strangers, whose `api_key` is still on its way, have few places of their own: bodies that never come must
+    not keep out those who have a token.
+    """
+
+    def __init__(self, limits: Limits, metrics: Metrics):
+        self._limits = limits
+        self._metrics = metrics
+        self.is_known: bool | None = None  # None: it has no place
+
+    def take(self, is_known: bool) -> None:
+        """Instead of the one it has, if any. Refuses if there is none left."""
+        self.leave()
+        self.is_known = is_known
+        self._metrics.requests_under_way += is_known
+        self._metrics.strangers_under_way += not is_known
+        if self._metrics.requests_under_way > self._limits.requests:
             raise busy(f"{self._limits.requests} requests are under way")
+        if self._metrics.strangers_under_way > self._limits.strangers:
+            raise busy(f"{self._limits.strangers} requests without a token are under way")
+
+    def leave(self) -> None:
+        if self.is_known is not None:
+            self._metrics.requests_under_way -= self.is_known
+            self._metrics.strangers_under_way -= not self.is_known
+        self.is_known = None
 
 
 def unauthorised() -> Refusal:

@@ -10,6 +10,7 @@ class Limits:
     characters: int = 20_000  # of one request, all its texts together
     texts: int = 64  # of one request
     requests: int = 128  # under way at once, waiting included
+    strangers: int = 16  # besides: whose api_key, in the body, has not arrived yet
     batch_texts: int = 32  # translated at a time
     batch_characters: int = 20_000  # the same: a long text must not hold up many others
     receive_seconds: float = 10.0  # for a request's headers, and again for its body

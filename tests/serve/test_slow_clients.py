@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from tests.serve import stand_in
+from tests.train.runs import wait_until
 
 RECEIVE_SECONDS = 2
 HEAD = (
@@ -77,3 +78,23 @@ def test_nonsense_instead_of_http_is_a_400(tmp_path: Path) -> None:
             assert rest(connection).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 "))
         with server.client() as client:
             assert client.get("/healthz").status_code == 200
+
+
+def test_strangers_without_a_body_do_not_keep_out_those_who_have_the_token(tmp_path: Path) -> None:
+    """The token of LibreTranslate's clients is in the body, so they cannot be sent away before it."""
+    head = HEAD.replace(b"/v1/translate", b"/translate")
+    with stand_in.started(tmp_path, "--token", "secret", "--requests", 4, "--strangers", 3) as server:
+        strangers = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(30)]
+        for stranger in strangers:
+            stranger.sendall(head)
+        with server.client() as client:
+            known = client.post(
+                "/v1/translate", json={"text": "a"}, headers={"Authorization": "Bearer secret"}
+            )
+            assert known.status_code == 200
+            libre = {"q": "a", "source": "en", "target": "de", "api_key": "secret"}
+            refused = client.post("/translate", json=libre)
+            assert refused.status_code == 429
+            for stranger in strangers:
+                stranger.close()
+            wait_until("places", lambda: client.post("/translate", json=libre).status_code == 200)
