@@ -14,6 +14,7 @@ from dragoman.data.formats.pair import NO_SOURCE_LANGUAGE, NO_TARGET_LANGUAGE, R
 from dragoman.data.formats.unmatched import Unmatched
 
 # States of XLIFF 1.2 in which a tool has filled the target with a copy of the source.
+FIRST_STATE = "initial"  # of a segment of version 2, where that is written down
 UNTRANSLATED_STATES = frozenset({"new", "needs-translation"})
 
 
@@ -54,7 +55,9 @@ def _segments(unit: etree._Element) -> Iterator[tuple[str, str]]:
     """Source and target of each segment; an empty target where there is no translation."""
     if xml.name_of(unit) == "unit":
         for segment in unit.iterfind("{*}segment"):
-            yield xml.words(xml.child(segment, "source")), xml.words(xml.child(segment, "target"))
+            is_begun = segment.get("state") != FIRST_STATE
+            target = xml.child(segment, "target") if is_begun else None
+            yield xml.words(xml.child(segment, "source")), xml.words(target)
         return
     target = xml.child(unit, "target")
     if target is not None and target.get("state") in UNTRANSLATED_STATES:

@@ -17,7 +17,7 @@ from lxml import etree
 
 from dragoman.data import files
 from dragoman.data.formats import xml
-from dragoman.data.formats.xliff import UNTRANSLATED_STATES
+from dragoman.data.formats.xliff import FIRST_STATE, UNTRANSLATED_STATES
 from dragoman.decode.documents.document import Tally, Translate, Writer
 from dragoman.decode.documents.placeholders import translate_keeping
 from dragoman.errors import DataError
@@ -115,7 +115,7 @@ def _is_closed(unit: etree._Element) -> bool:
 
 
 def _is_translated(place: etree._Element, target: etree._Element | None) -> bool:
-    if target is None or target.get("state") in UNTRANSLATED_STATES or place.get("state") == "initial":
+    if target is None or target.get("state") in UNTRANSLATED_STATES or place.get("state") == FIRST_STATE:
         return False
     return any(stretch.text.strip() for stretch in _stretches(target))
 

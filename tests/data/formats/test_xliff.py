@@ -87,6 +87,13 @@ def test_a_target_still_to_be_translated_is_no_pair(tmp_path: Path, state: str) 
     assert skipped == {UNTRANSLATED: 1}
 
 
+def test_a_segment_in_its_first_state_is_no_pair(tmp_path: Path) -> None:
+    units = '<unit><segment state="initial"><source>a</source><target>a</target></segment></unit>'
+    skipped: Counter[str] = Counter()
+    assert texts(version_2(tmp_path, units), skipped) == []
+    assert skipped == {UNTRANSLATED: 1}
+
+
 def test_a_file_that_names_no_target_language_is_taken_at_the_users_word(tmp_path: Path) -> None:
     units = "<trans-unit><source>a</source><target>b</target></trans-unit>"
     assert texts(version_1(tmp_path, units, 'source-language="en"')) == [("a", "b")]
