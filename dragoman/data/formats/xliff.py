@@ -13,9 +13,9 @@ from dragoman.data.formats.languages import matches
 from dragoman.data.formats.pair import NO_SOURCE_LANGUAGE, NO_TARGET_LANGUAGE, RawPair, pair_up
 from dragoman.data.formats.unmatched import Unmatched
 
-# States of XLIFF 1.2 in which a tool has filled the target with a copy of the source.
-FIRST_STATE = "initial"  # of a segment of version 2, where that is written down
+# States in which a tool has filled the target with a copy of the source: of XLIFF 1.2, of a segment of 2.
 UNTRANSLATED_STATES = frozenset({"new", "needs-translation"})
+FIRST_STATE = "initial"
 
 
 def read(path: Path, source_language: str, target_language: str, skipped: Counter[str]) -> Iterator[RawPair]:
