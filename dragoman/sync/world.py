@@ -124,8 +124,8 @@ class World:
 
 
 _control_group: dist.ProcessGroup | None = None
-# Of the world under way. Those of a world that failed stay here: DDP must not be their last owner. It would
-# destroy them holding Python's lock, and wait for threads which, with an exchange half done, wait for it.
+# Of the newest world. They stay when it ends: neither DDP nor torch's own list may be their last owner. It
+# would destroy them holding Python's lock, and wait for threads that need it to drop what they last sent.
 _groups: list[dist.ProcessGroup] = []
 
 
@@ -138,6 +138,7 @@ def _control() -> dist.ProcessGroup | None:
 def join(timeout_seconds: float) -> Iterator[World]:
     """The world this process was started into."""
     global _control_group
+    _groups.clear()
     end_with_launcher()
     local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     meeting_point = os.environ["MASTER_ADDR"]
@@ -157,7 +158,6 @@ def join(timeout_seconds: float) -> Iterator[World]:
             _groups.extend(group for group in (dist.group.WORLD, _control_group) if group)
             place = (dist.get_rank(), dist.get_world_size(), local_rank, local_size)
             yield World(*place, device, meeting_point, timeout_seconds)
-            _groups.clear()
         finally:
             dist.destroy_process_group()
             _control_group = None

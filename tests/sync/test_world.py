@@ -1,9 +1,12 @@
 """Joining a world, and leaving it without a trace."""
 
+import gc
 import os
+import weakref
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from dragoman.errors import DragomanError
 from dragoman.sync import world as worlds
@@ -24,6 +27,15 @@ def test_an_interface_that_the_user_names_is_left_alone(monkeypatch: pytest.Monk
     with worlds.join(60):
         pass
     assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
+
+
+@pytest.mark.usefixtures("world_of_one")
+def test_the_group_of_a_world_outlives_it() -> None:
+    """Else whoever drops it last, holding Python's lock, may wait for ever for a thread that needs it."""
+    with worlds.join(60):
+        group = weakref.ref(dist.group.WORLD)
+    gc.collect()
+    assert group()
 
 
 def test_texts_of_any_length_reach_every_rank() -> None:
