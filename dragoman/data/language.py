@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 
@@ -28,7 +29,13 @@ class ScriptCheck:
     def __init__(self, language: str):
         import langcodes  # here and below, as the other commands do without: its tables take 0.1 s to load
 
-        script = langcodes.Language.get(language).maximize().script or "Latn"
+        try:
+            script = langcodes.Language.get(language).maximize().script or "Latn"
+        except ValueError:
+            raise UsageError(
+                f"clean.check_script: of {language} it cannot be told how it is written",
+                hint="name language, script and region in this order: sr-Latn-RS",
+            ) from None
         own = "".join(rf"\p{{{name}}}" for name in _WRITTEN_IN.get(script, (script,)))
         self._own = regex.compile(f"[{own}]")
         self._letter = regex.compile(r"\p{L}")
@@ -58,7 +65,10 @@ def primary(language: str) -> str:
     """The language without script or region, in two letters where it has such a code: `pt` of `por-BR`."""
     import langcodes
 
-    return langcodes.Language.get(language).language or language
+    try:
+        return langcodes.Language.get(language).language or language
+    except ValueError:  # it minds the order of script and region: zh-TW-Hant
+        return re.split("[-_]", language)[0].lower()
 
 
 def _classifier() -> Callable[[str], tuple[str, float]]:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU
 
 
+# By sacreBLEU's names. Mandarin and Cantonese have codes of their own beside that of Chinese.
+_WITHOUT_SPACES = {"zh": "zh", "cmn": "zh", "yue": "zh", "ja": "ja", "ko": "ko"}
+
+
 class Score(BaseModel):
     """A score means nothing without how it was made."""
 
@@ -51,8 +55,8 @@ def bleu_metric(target_language: str | None) -> BLEU:
     """BLEU counts words: for languages that write no spaces between them sacreBLEU has splitters."""
     from sacrebleu.metrics import BLEU  # when the first score is wanted: a run starts sooner
 
-    language = primary(target_language) if target_language else ""
-    if language not in ("zh", "ja", "ko"):
+    language = _WITHOUT_SPACES.get(primary(target_language)) if target_language else None
+    if language is None:
         return BLEU()
     try:
         return BLEU(trg_lang=language)

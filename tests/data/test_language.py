@@ -57,3 +57,11 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_language_without_a_short_code_keeps_its_long_one() -> None:
     assert primary("fil-PH") == "fil"
+
+
+@pytest.mark.parametrize("language", ["zh-TW-Hant", "zh_CN_Hans", "ZH-v2", "zh-1"])
+def test_a_tag_out_of_order_still_names_its_language(language: str) -> None:
+    """`prepare` takes it, so the first evaluation of a training must not end at it."""
+    assert primary(language) == "zh"
+    with pytest.raises(UsageError, match="cannot be told how it is written"):
+        ScriptCheck(language)

@@ -33,7 +33,7 @@ def test_better_is_more_whatever_the_metric() -> None:
     assert evaluation(loss=math.nan, bleu_value=1).goodness("loss") == -math.inf
 
 
-@pytest.mark.parametrize("language", ["zh", "zh-CN", "zh-TW", "zho", "ja-JP", "ko"])
+@pytest.mark.parametrize("language", ["zh", "zh-CN", "zh-TW-Hant", "zho", "cmn", "yue-HK", "ja-JP", "ko"])
 def test_languages_without_spaces_are_split_for_bleu(language: str) -> None:
     """By words between spaces a sentence is one word: with one sign amiss it is worth nothing."""
     translations, references = ["我今天去了商店买苹果和梨"], ["我今天去了商店买苹果和桃"]
