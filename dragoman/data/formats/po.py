@@ -19,7 +19,8 @@ from dragoman.errors import DataError
 LARGEST_BYTES = 64 * 2**20
 NO_CHARSET = "CHARSET"  # as it stands in a template
 # An escape that polib does not know (\a, \033) keeps its backslash, and gets a second one when it is written.
-_UNKNOWN_ESCAPE = re.compile(rb"""^[^#].*?(?<!\\)(?:\\\\)*(\\[^\\ntrvbf"])""")
+# Of comments, those with obsolete (#~) and former texts (#|) are written anew as well.
+_UNKNOWN_ESCAPE = re.compile(r"""^(?!#[^~|]).*?(?<!\\)(?:\\\\)*(\\[^\\ntrvbf"])""")
 
 
 def read(path: Path, source_language: str, target_language: str, skipped: Counter[str]) -> Iterator[RawPair]:
@@ -73,12 +74,13 @@ def parse(path: Path) -> polib.POFile:
         ) from error
 
 
-def check_escapes(path: Path) -> None:
+def check_escapes(path: Path, encoding: str) -> None:
     """Refuses a catalogue that would come out with other texts than it has, before it is filled in."""
-    for number, line in enumerate(_content(path).split(b"\n"), 1):
+    # As text: in Shift_JIS, Big5 and GBK a backslash may be the second half of a character.
+    for number, line in enumerate(_content(path).decode(encoding).split("\n"), 1):
         if found := _UNKNOWN_ESCAPE.match(line):
             raise DataError(
-                f"the escape {found[1].decode(errors='replace')} cannot be kept as it is",
+                f"the escape {found[1]} cannot be kept as it is",
                 path=path,
                 line=number,
                 hint="write the character itself, or take the entry out",

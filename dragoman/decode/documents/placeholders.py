@@ -14,12 +14,19 @@ import regex
 
 from dragoman.decode.documents.document import Translate
 
+
+def _braces(depth: int) -> str:
+    """A pattern of braces with others inside. A recursive one would be quadratic in braces left open."""
+    inside = _braces(depth - 1) if depth else "(?!)"
+    return rf"\{{(?:[^{{}}]++|{inside})*+\}}"
+
+
 # A message with others inside, {n, plural, one {# day} other {# days}}, is one placeholder: its words for a
 # program and its words for people cannot be told apart without its whole grammar.
 _PLACEHOLDER = regex.compile(
-    r"""
+    rf"""
       (?P<printf>%(?:\d+\$|\(\w+\))?[-+\#0]*\d*(?:\.\d+)?(?:hh?|ll?|[jztL])?[diouxXeEfFgGcrsap@%])
-    | \$?(?P<braces>\{(?:[^{}]++|(?&braces))*+\})  # {0} {name} ${x} {{x}}
+    | \$?{_braces(5)}                     # {{0}} {{name}} ${{x}}
     | (?P<tag></?(?P<name>[A-Za-z][\w:-]*)[^<>]*>)  # <b> </a> <br/>
     | &(?:\#\d+|\#x[\da-fA-F]+|[A-Za-z]\w*);  # &nbsp; &#160;
     | https?://[^\s<>"]+

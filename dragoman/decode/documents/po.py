@@ -20,8 +20,8 @@ from dragoman.decode.documents.placeholders import translate_keeping
 
 
 def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
-    check_escapes(source)
     catalogue = parse(source)
+    check_escapes(source, catalogue.encoding)
     forms = _plural_forms(catalogue)
     wanted = [(entry, gaps) for entry in catalogue if (gaps := _gaps(entry, forms, again))]
     gaps = [gap for _, gaps_of_entry in wanted for gap in gaps_of_entry]
@@ -36,11 +36,12 @@ def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
 
 def _written(catalogue: polib.POFile) -> bytes:
     """In its own charset, if it names one that has all the letters of the translations; else in UTF-8."""
-    named = catalogue.metadata.get("Content-Type", "").partition("charset=")[2]
+    header = next((name for name in catalogue.metadata if name.lower() == "content-type"), "Content-Type")
+    named = catalogue.metadata.get(header, "").partition("charset=")[2]
     if named and named != NO_CHARSET:
         with suppress(UnicodeEncodeError):
             return str(catalogue).encode(catalogue.encoding)
-    catalogue.metadata["Content-Type"] = "text/plain; charset=UTF-8"
+    catalogue.metadata[header] = "text/plain; charset=UTF-8"
     return str(catalogue).encode()
 
 

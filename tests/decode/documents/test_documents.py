@@ -260,9 +260,35 @@ def test_a_po_keeps_a_charset_that_has_all_letters(tmp_path: Path) -> None:
     assert "schön".encode("latin-1") in out.getvalue()
 
 
+def test_the_header_of_a_po_may_be_in_lower_case(tmp_path: Path) -> None:
+    content = PO.replace(
+        "Content-Type: text/plain; charset=UTF-8", "content-type: text/plain; charset=ISO-8859-1"
+    )
+    (tmp_path / "in.po").write_bytes(content.replace("fertig", "schön").encode("latin-1"))
+    out = io.BytesIO()
+    format_of(tmp_path / "in.po")(tmp_path / "in.po", out, capitals, False)
+    assert "schön".encode("latin-1") in out.getvalue()
+    assert b"UTF-8" not in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"), [("Shift_JIS", "表示する"), ("Big5", "功能許可"), ("GBK", "誠意")]
+)
+def test_a_backslash_within_a_character_is_no_escape(tmp_path: Path, charset: str, text: str) -> None:
+    content = PO.replace("charset=UTF-8", f"charset={charset}").replace("fertig", text).encode(charset)
+    assert b"\\" in text.encode(charset)
+    (tmp_path / "in.po").write_bytes(content)
+    out = io.BytesIO()
+    format_of(tmp_path / "in.po")(tmp_path / "in.po", out, capitals, False)
+    assert text in out.getvalue().decode(charset)
+
+
+@pytest.mark.parametrize("marked", ["", "#~ ", "#| "])
 @pytest.mark.parametrize("escape", ["\\a", "\\033[1m", "\\x41"])
-def test_a_po_with_an_escape_that_would_change_is_refused(tmp_path: Path, escape: str) -> None:
-    (tmp_path / "in.po").write_text(PO + f'\nmsgid "bell {escape}"\nmsgstr ""\n')
+def test_a_po_with_an_escape_that_would_change_is_refused(tmp_path: Path, escape: str, marked: str) -> None:
+    lines = f'{marked}msgid "bell {escape}"\n'
+    lines += 'msgid "bell"\nmsgstr ""\n' if marked == "#| " else f'{marked}msgstr ""\n'
+    (tmp_path / "in.po").write_text(f"{PO}\n{lines}")
     out = io.BytesIO()
     with pytest.raises(DataError, match="cannot be kept as it is") as error:
         format_of(tmp_path / "in.po")(tmp_path / "in.po", out, capitals, False)

@@ -91,3 +91,9 @@ def test_a_placeholder_where_it_means_something_else_is_not_taken(
     (result,) = translate_keeping([text], model)
     assert (result == translation) == is_taken
     assert found_in(result) == found_in(text)
+
+
+def test_braces_left_open_cost_no_more_than_their_number() -> None:
+    """A pattern that calls itself took minutes for ten thousand. The suite's time limit is the test."""
+    assert not found_in("{" * 100_000)
+    assert list(found_in("{" * 100 + MESSAGE)) == [MESSAGE]
