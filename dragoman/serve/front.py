@@ -71,6 +71,7 @@ class Front:
                 place.take(is_known)
             await self._app(scope, receive, answer)
         except Refusal as refusal:
+            place.leave()  # before the answer, which a client may refuse to read
             await refusal.response()(scope, receive, answer)
         except ClientDisconnect:
             status = _GONE
@@ -110,9 +111,9 @@ class Place:
         self.is_known = is_known
         self._metrics.requests_under_way += is_known
         self._metrics.strangers_under_way += not is_known
-        if self._metrics.requests_under_way > self._limits.requests:
+        if is_known and self._metrics.requests_under_way > self._limits.requests:
             raise busy(f"{self._limits.requests} requests are under way")
-        if self._metrics.strangers_under_way > self._limits.strangers:
+        if not is_known and self._metrics.strangers_under_way > self._limits.strangers:
             raise busy(f"{self._limits.strangers} requests without a token are under way")
 
     def leave(self) -> None:

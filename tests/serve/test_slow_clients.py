@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.serve import stand_in
@@ -98,3 +99,25 @@ def test_strangers_without_a_body_do_not_keep_out_those_who_have_the_token(tmp_p
             for stranger in strangers:
                 stranger.close()
             wait_until("places", lambda: client.post("/translate", json=libre).status_code == 200)
+
+
+def test_strangers_who_read_no_answer_do_not_keep_out_those_who_have_the_token(tmp_path: Path) -> None:
+    asking = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n" * 1_000
+    with stand_in.started(tmp_path, "--token", "secret", "--strangers", 1) as server:
+        strangers = []
+        for _ in range(2):
+            stranger = socket.socket()
+            stranger.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            stranger.connect(("127.0.0.1", server.port))
+            stranger.settimeout(3)
+            strangers.append(stranger)
+            with suppress(TimeoutError):  # the server reads no more: its answers are stuck
+                while True:
+                    stranger.sendall(asking)
+        with server.client() as client:
+            known = {"Authorization": "Bearer secret"}
+            assert client.post("/v1/translate", json={"text": "a"}, headers=known).status_code == 200
+            libre = {"q": "a", "source": "en", "target": "de", "api_key": "secret"}
+            assert client.post("/translate", json=libre).status_code == 200
+        for stranger in strangers:
+            stranger.close()
