@@ -37,7 +37,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         finished=last.reason in ENDED_BY_ITSELF if last and records.facts.end_is_known else None,
         attempts=len(records.attempts) or None,
         eta_seconds=_eta(records, seconds, split) if running else None,
-        money=_money(records, wall, price_per_hour),
+        money=_money(records, price_per_hour),
     )
     return Finding(
         id="duration",
@@ -128,9 +128,19 @@ def _eta(records: Records, seconds: np.ndarray, split: dict[str, float | None]) 
     return max(0, wanted - steps) * (float(seconds[-RECENT_STEPS:].mean()) + beside / len(seconds))
 
 
-def _money(records: Records, wall: float | None, price_per_hour: float | None) -> float | None:
-    hosts = len(records.facts.hosts)
-    return price_per_hour * hosts * wall / 3600 if price_per_hour and wall and hosts else None
+def _hosts(records: Records) -> list[int]:
+    """How many each attempt had; one number where attempts are not known."""
+    last = records.facts.hosts
+    return [len(attempt.placement.get("hosts", last)) for attempt in records.attempts] or [len(last)]
+
+
+def _money(records: Records, price_per_hour: float | None) -> float | None:
+    """Paid from one start to the next: whether hosts were given back meanwhile is not known."""
+    start, end = _span(records)
+    if not price_per_hour or start is None or end is None:
+        return None
+    times = [*(attempt.started for attempt in records.attempts), end] if records.attempts else [start, end]
+    return price_per_hour * float(np.dot(_hosts(records), np.diff(times))) / 3600 or None
 
 
 def _answer(records: Records, numbers: dict[str, float], price_per_hour: float | None) -> str:
@@ -148,8 +158,9 @@ def _answer(records: Records, numbers: dict[str, float], price_per_hour: float |
         text += f": {', '.join(parts)}" if parts else ""
     text += f". {_ending(records, numbers)}"
     if "money" in numbers:
-        hosts = len(records.facts.hosts)
-        text += f" At {price_per_hour:g} per host and hour, {hosts} hosts: {numbers['money']:.2f}."
+        fewest, most = min(_hosts(records)), max(_hosts(records))
+        hosts = f"{most} host{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} hosts"
+        text += f" At {price_per_hour:g} per host and hour, {hosts}: {numbers['money']:.2f}."
     return text.strip()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from dragoman.errors import DataError
 from dragoman.explain.finding import Finding
 from dragoman.explain.parts import step_parts
+from dragoman.explain.placement import longest
 from dragoman.measure.records import Records
 from dragoman.plan import document
 from dragoman.plan.document import Number, Saved
@@ -63,7 +64,8 @@ def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Comp
         plan = document.load(RunFolder(folder).plan)
     except DataError as error:
         return Comparison(f"plan.json: {error.what}.")
-    parts = step_parts(records)
+    placed = longest(records).records  # steps of several placements, taken together, are of none
+    parts = step_parts(placed)
     if plan is None or parts is None:
         return None
     duration = next((finding.numbers for finding in findings if finding.id == "duration"), {})
@@ -71,7 +73,7 @@ def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Comp
     actual = {"step_seconds": parts.seconds}
     planned = {"step_seconds": plan.step_seconds}
     if parts.computing is not None:
-        actual |= {f"{name}_seconds": seconds for name, seconds in vars(split(records, parts)).items()}
+        actual |= {f"{name}_seconds": seconds for name, seconds in vars(split(placed, parts)).items()}
         planned |= {f"{name}_seconds": number for name, number in plan.step_parts_seconds.items()}
     for name, number in plan.run_parts_seconds.items():
         key = f"{name}_seconds"
@@ -79,7 +81,7 @@ def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Comp
             share = 1.0 if name == "startup" else steps / plan.steps.value
             actual[key], planned[key] = duration[key], _scaled(number, share)
     return Comparison(
-        _note(plan, records, steps), [Part(name, planned[name], actual[name]) for name in planned]
+        _note(plan, placed, steps), [Part(name, planned[name], actual[name]) for name in planned]
     )
 
 

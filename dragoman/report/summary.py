@@ -10,6 +10,7 @@ import numpy as np
 
 from dragoman.explain import words
 from dragoman.explain.finding import Finding, document
+from dragoman.explain.placement import longest
 from dragoman.measure.records import Records
 from dragoman.report import units
 
@@ -90,7 +91,8 @@ def headline(records: Records, findings: Sequence[Finding]) -> str:
     parts.append(f"{steps:,} steps")
     if (wall := numbers.get("duration", {}).get("wall_seconds")) is not None:
         parts.append(words.seconds(wall))
-    parts.append(machines(records))
+    placed = longest(records)
+    parts.append(f"{'mostly ' * bool(placed.others)}{machines(placed.records)}")
     for id in ("convergence", "device_utilisation"):
         if id in verdicts and verdicts[id].verdict != "unknown":
             parts.append(verdict_words(verdicts[id]))

@@ -6,6 +6,7 @@ import pytest
 from dragoman.explain.duration import explain
 from dragoman.measure.records import Attempt, Event, Records, RunFacts
 from tests.explain import build
+from tests.explain.build import Run
 
 
 def test_parts_add_up_to_the_wall_clock() -> None:
@@ -40,6 +41,16 @@ def test_price_is_per_host_and_hour() -> None:
     assert finding.numbers["money"] == pytest.approx(2 * 3.0 * finding.numbers["wall_seconds"] / 3600)
     assert "3 per host and hour" in finding.answer
     assert "money" not in explain(build.records()).numbers
+
+
+def test_hosts_that_left_are_not_paid_for_any_longer() -> None:
+    records = build.in_turn(Run(steps=400), Run(steps=100, ranks=1, hosts=1))
+    finding = explain(records, price_per_hour=3.0)
+    first, then = records.attempts
+    assert then.ended
+    paid = 2 * (then.started - first.started) + (then.ended - then.started)
+    assert finding.numbers["money"] == pytest.approx(3.0 * paid / 3600)
+    assert "3 per host and hour, 1 to 2 hosts: " in finding.answer
 
 
 def restarted() -> Records:

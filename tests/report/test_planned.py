@@ -14,8 +14,10 @@ from dragoman.explain.run import explain
 from dragoman.measure import database
 from dragoman.plan import document
 from dragoman.plan.request import Request, plan
-from dragoman.report import planned, text, write
+from dragoman.report import planned, summary, text, write
 from dragoman.rundir import RunFolder
+from tests.explain import build
+from tests.explain.build import Run
 
 RUNS = Path(__file__).parents[1] / "runs"
 PAST = Request(Training(), hosts=2, workers=1, run=None)
@@ -83,6 +85,22 @@ def test_a_run_on_other_machines_is_not_passed_off_as_the_planned_one(run: Path)
     comparison = compare(run)
     assert comparison
     assert "1 rank on 1 host: the two are not the same run" in comparison.note
+
+
+def test_a_run_that_went_on_elsewhere_is_held_against_the_placement_of_most_steps(run: Path) -> None:
+    slow = Run(steps=400, exchange=1.0, link_bits_per_second=1e9)
+    records = build.in_turn(slow, Run(steps=100, ranks=1, hosts=1, exchange=0.0))
+    findings = explain(records)
+    comparison = planned.compare(run, records, findings)
+    assert comparison
+    actual = {part.name: part.actual for part in comparison.parts}
+    network = next(finding for finding in findings if finding.id == "network")
+    assert actual["exchange_seconds"] == pytest.approx(1.0, rel=0.1)
+    assert actual["exchange_seconds"] / actual["step_seconds"] == pytest.approx(
+        network.numbers["exposed_share"], rel=0.1
+    )
+    assert "4 ranks on 2 hosts" in comparison.note
+    assert "mostly 4 ranks on 2 hosts" in summary.headline(records, findings)
 
 
 def test_without_a_plan_nothing_is_said_and_a_damaged_one_spoils_no_report(run: Path) -> None:
