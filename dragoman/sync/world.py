@@ -5,6 +5,7 @@ One process is a world of one: it goes through the same calls.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import signal
@@ -127,6 +128,7 @@ _control_group: dist.ProcessGroup | None = None
 # Of the newest world. They stay when it ends: neither DDP nor torch's own list may be their last owner. It
 # would destroy them holding Python's lock, and wait for threads that need it to drop what they last sent.
 _groups: list[dist.ProcessGroup] = []
+atexit.register(_groups.clear)  # not later: while Python takes itself down, their threads abort the process
 
 
 def _control() -> dist.ProcessGroup | None:
