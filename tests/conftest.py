@@ -12,8 +12,9 @@ from testbed.require import all_required, why_not
 settings.register_profile("dragoman", deadline=None, max_examples=50)  # other work may share the cores
 settings.load_profile("dragoman")
 
-# A shell starts what runs in its background with Ctrl-C ignored, and what that starts inherits it.
+# A shell starts what runs in its background with Ctrl-C ignored, nohup with SIGHUP: that is passed on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # What continuous integration cannot give: data that is not part of the repository, and GPUs.
 _MAY_BE_ABSENT = ("DRAGOMAN_DATA", "GPU")
