@@ -19,7 +19,7 @@ from dragoman.measure.records import PHASES
 from dragoman.model.packing import on_device
 from dragoman.sync.exchange import Exchange
 from dragoman.sync.world import World
-from dragoman.train import optimizer, stopping
+from dragoman.train import memory, optimizer, stopping
 from dragoman.train.schedule import learning_rate
 from dragoman.train.state import State, StepOutcome
 
@@ -48,6 +48,8 @@ class Stepper:
         config = state.config.train
         self._split = state.config.data.split
         on_gpu = world.device.type == "cuda"
+        if not on_gpu:
+            memory.keep_freed()
         self._precision = _PRECISIONS.get(config.precision) if on_gpu else None
         self._scaler = torch.amp.GradScaler("cuda", enabled=on_gpu and config.precision == "fp16")
         if state.loss_scale:
