@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -35,12 +35,14 @@ from dragoman.config import Train, Training
 from dragoman.data.batches import Batches, Microbatch, Position, StepSize
 from dragoman.data.store import DataSet
 from dragoman.data.tokens import PAD
-from dragoman.model import Transformer
-from dragoman.train import optimizer
+from dragoman.model import Transformer, product
+from dragoman.train import memory, optimizer
 from dragoman.train.step import tensors
 
 AS_IT_IS = "as it is"
-MEMORY_REUSED = "freed memory kept, in huge pages"
+HUGE_PAGES = "freed memory kept by glibc's tunables, in huge pages"
+GIVEN_BACK = "freed memory given back"
+BY_MKL = "products by torch.mm, which is MKL"
 PADDED = "padded to the longest sentence of a microbatch"
 BERNOULLI = "torch's dropout"
 WHOLE_LOGITS = "projection and F.cross_entropy"
@@ -48,7 +50,9 @@ ADAM_BY_TENSOR = "Adam, a tensor at a time"
 ADAM_FOREACH = "Adam with foreach"
 WAYS = (
     AS_IT_IS,
-    MEMORY_REUSED,
+    HUGE_PAGES,
+    GIVEN_BACK,
+    BY_MKL,
     PADDED,
     BERNOULLI,
     WHOLE_LOGITS,
@@ -58,11 +62,13 @@ WAYS = (
 
 
 def environment(way: str) -> dict[str, str]:
-    return sides.environment(sides.MEMORY_REUSED if way == MEMORY_REUSED else None)
+    return sides.environment(sides.MEMORY_REUSED if way == HUGE_PAGES else None)
 
 
-def patches(way: str) -> dict[str, Callable[..., Tensor]]:
+def patches(way: str) -> dict[str, object]:
     """What is replaced in the model."""
+    if way == BY_MKL:
+        return {"dragoman.model.product._HAS_ONEDNN": False}
     if way == WHOLE_LOGITS:
         return {"dragoman.model.transformer.cross_entropy_sum": _whole_logits}
     if way == BERNOULLI:
@@ -78,7 +84,8 @@ def patches(way: str) -> dict[str, Callable[..., Tensor]]:
 
 
 def _whole_logits(hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float) -> Tensor:
-    return F.cross_entropy(F.linear(hidden, weight), target, reduction="sum", label_smoothing=smoothing)
+    logits = product._Linear.apply(hidden[: len(target)], weight, None)
+    return F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
 
 
 def build_optimizer(way: str, model: Transformer, settings: Train) -> Optimizer:
@@ -105,6 +112,8 @@ def padded(microbatch: Microbatch) -> Microbatch:
 
 def work(way: str, settings: Training, data: DataSet, steps: int) -> None:
     """Computes the steps once for every line on standard input, and answers with tokens per CPU-second."""
+    if way not in (HUGE_PAGES, GIVEN_BACK):
+        memory.keep_freed()
     torch.manual_seed(1)
     model = Transformer(settings.model, len(data.tokenizer)).train()
     adam = build_optimizer(way, model, settings.train)

@@ -3,8 +3,8 @@
     python benchmarks/sgemm.py configs/transformer-base.toml --vocabulary 32768
 
 Every product with a weight, forward and both of backward, for a microbatch with as many source as target
-rows; the output projection in the chunks of the loss. Prints FLOP/s: all FLOPs over all seconds. Set the
-environment as a rank has it: pages and threads decide a good part of the rate.
+rows; the output projection in the chunks of the loss. By the library that multiplies in a step, which keeps
+freed memory as there. Prints FLOP/s: all FLOPs over all seconds.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from dragoman import config
 from dragoman.config import Model, Training
 from dragoman.model.loss import CPU_CHUNK_ROWS
+from dragoman.model.product import multiply
+from dragoman.train.memory import keep_freed
 
 _TRIES = 9
 
@@ -50,26 +52,24 @@ def products(model: Model) -> list[Product]:
 def _layer_seconds(product: Product, rows: int) -> float:
     x, gradient = torch.rand(rows, product.inner), torch.rand(rows, product.outer)
     weight = torch.rand(product.outer, product.inner)
-    into = torch.empty(rows, product.outer), torch.empty(rows, product.inner), torch.empty_like(weight)
 
-    def multiply() -> None:
-        torch.mm(x, weight.t(), out=into[0])
-        torch.mm(gradient, weight, out=into[1])
-        torch.mm(gradient.t(), x, out=into[2])
+    def products() -> None:
+        multiply(x, weight.t())
+        multiply(gradient, weight)
+        multiply(gradient.t(), x)
 
-    return _cpu_seconds(multiply)
+    return _cpu_seconds(products)
 
 
 def _projection_seconds(width: int, vocabulary: int, rows: int) -> float:
     hidden, weight = torch.rand(rows, width), torch.rand(vocabulary, width)
-    logits, into = torch.empty(rows, vocabulary), (torch.zeros(rows, width), torch.zeros(vocabulary, width))
 
-    def multiply() -> None:
-        torch.mm(hidden, weight.t(), out=logits)
-        into[0].addmm_(logits, weight)
-        into[1].addmm_(logits.t(), hidden)
+    def products() -> None:
+        logits = multiply(hidden, weight.t())
+        multiply(logits, weight)
+        multiply(hidden.t(), logits)
 
-    return _cpu_seconds(multiply)
+    return _cpu_seconds(products)
 
 
 def _cpu_seconds(work: Callable[[], None]) -> float:
@@ -86,6 +86,7 @@ def _cpu_seconds(work: Callable[[], None]) -> float:
 def rate(model: Model, vocabulary: int, rows: int) -> float:
     """FLOP/s on one thread."""
     torch.set_num_threads(1)
+    keep_freed()
     chunk = min(CPU_CHUNK_ROWS, rows)
     seconds = _projection_seconds(model.width, vocabulary, chunk) * rows / chunk
     weights = model.width * vocabulary

@@ -7,6 +7,7 @@ import time
 import torch
 import torch.distributed as dist
 
+from dragoman.model.product import multiply
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
@@ -25,11 +26,11 @@ def own_peak(device: torch.device, precision: str = "fp32") -> float:
     size = _PEAK_SIZE[device.type]
     dtype = _PRECISIONS[precision] if device.type == "cuda" else torch.float32
     left, right = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(2))
-    torch.mm(left, right)
+    multiply(left, right)
     _wait(device)
     products, began = 0, time.perf_counter()
     while (seconds := time.perf_counter() - began) < _PEAK_SECONDS or not products:
-        torch.mm(left, right)
+        multiply(left, right)
         _wait(device)
         products += 1
     return 2 * size**3 * products / seconds

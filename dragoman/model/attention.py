@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from dragoman.model.dropout import dropout
 from dragoman.model.packing import Packing
+from dragoman.model.product import Linear
 
 KeysValues = tuple[Tensor, Tensor]
 
@@ -53,8 +54,8 @@ class SelfAttention(nn.Module):
     def __init__(self, width: int, heads: int, rate: float):
         super().__init__()
         self.heads, self.rate = heads, rate
-        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
+        self.query_key_value = Linear(width, 3 * width, bias=False)
+        self.output = Linear(width, width, bias=False)
 
     def forward(self, x_ND: Tensor, packing: Packing, causal: bool = False) -> Tensor:
         query, key, value = packing.split_heads(self.query_key_value(x_ND), 3, self.heads)
@@ -78,9 +79,9 @@ class CrossAttention(nn.Module):
     def __init__(self, width: int, heads: int, rate: float):
         super().__init__()
         self.heads, self.rate = heads, rate
-        self.query = nn.Linear(width, width, bias=False)
-        self.key_value = nn.Linear(width, 2 * width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
+        self.query = Linear(width, width, bias=False)
+        self.key_value = Linear(width, 2 * width, bias=False)
+        self.output = Linear(width, width, bias=False)
 
     def keys_values(self, memory_ND: Tensor, packing: Packing) -> KeysValues:
         """The source's keys and values, each [B, H, S, C]."""

@@ -4,7 +4,8 @@ Shape letters: N rows (tokens of all sentences, end to end), B sentences, L slot
 one's length), P projections side by side in a row, H heads, C channels of a head, D = H x C.
 
 Everything but attention works on rows. Attention needs a grid of B x L slots; a sentence shorter than L
-leaves slots at its end, which hold a copy of some row and are masked or ignored.
+leaves slots at its end, which hold a copy of some row and are masked or ignored. There may be spare rows
+after the last sentence, for a rounder number of them: they belong to no sentence, and get no gradient.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Lengths = np.ndarray | Tensor
@@ -25,6 +27,7 @@ class Route(NamedTuple):
     to_grid: Tensor  # [P x B x H x L] which piece of the rows [N, P, H] stands in each place of the grid
     to_rows: Tensor  # [N x P x H] which place of the grid [P, B, H, L] holds each piece
     empty: Tensor  # places of one projection's grid [B, H, L] that are padding
+    spare: Tensor  # pieces of spare rows
 
 
 @dataclass(frozen=True)
@@ -34,21 +37,26 @@ class Packing:
     sentences: int
     longest: int
     starts_B: Tensor  # first row of each sentence
-    sentences_N: Tensor  # the sentence of each row
-    positions_N: Tensor  # its place in the sentence, from 0
+    sentences_N: Tensor  # the sentence of each row; 0 for a spare one
+    positions_N: Tensor  # its place in the sentence, from 0; 0 for a spare one
+    spare: int  # rows after the last sentence
     rows_BL: Tensor  # the row of each slot; 0 where the slot is empty
     empty_slots: Tensor  # of the B x L
     mask_B11L: Tensor | None  # added to attention scores: 0 at tokens, -inf at padding; None if there is none
     _routes: dict[tuple[int, int], Route] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, lengths: Lengths, device: torch.device | str = "cpu") -> Packing:
-        """The packing of sentences of these lengths, each at least 1. Lengths on a GPU cost a wait for it."""
+    def of(cls, lengths: Lengths, device: torch.device | str = "cpu", rows: int | None = None) -> Packing:
+        """The packing of sentences of these lengths, each at least 1. Lengths on a GPU cost a wait for it.
+
+        `rows` is how many there are with the spare ones; none are spare if it is not given.
+        """
         lengths = np.asarray(lengths.cpu() if isinstance(lengths, Tensor) else lengths, dtype=np.int64)
-        sentences, longest, rows = len(lengths), int(lengths.max()), int(lengths.sum())
+        sentences, longest, used = len(lengths), int(lengths.max()), int(lengths.sum())
+        spare = 0 if rows is None else rows - used
         starts = np.cumsum(lengths) - lengths
-        sentences_N = np.repeat(np.arange(sentences), lengths)
-        positions_N = np.arange(rows) - starts[sentences_N]
+        sentences_N = np.pad(np.repeat(np.arange(sentences), lengths), (0, spare))
+        positions_N = np.pad(np.arange(used) - starts[sentences_N[:used]], (0, spare))
         is_empty = np.arange(longest) >= lengths[:, None]
         rows_BL = np.where(is_empty, 0, starts[:, None] + np.arange(longest))
         mask = np.where(is_empty, -np.inf, 0).astype(np.float32)[:, None, None, :]
@@ -58,22 +66,27 @@ class Packing:
             starts_B=on_device(starts, device),
             sentences_N=on_device(sentences_N, device),
             positions_N=on_device(positions_N, device),
+            spare=spare,
             rows_BL=on_device(rows_BL, device),
             empty_slots=on_device(np.flatnonzero(is_empty), device),
             mask_B11L=on_device(mask, device) if is_empty.any() else None,
         )
 
+    def fill(self, tokens_N: Tensor) -> Tensor:
+        """Something for the spare rows to hold."""
+        return F.pad(tokens_N, (0, self.spare))
+
     def split_heads(self, x_ND: Tensor, projections: int, heads: int) -> tuple[Tensor, ...]:
         """Rows of P x H x C as P grids of [B, H, L, C]."""
-        to_grid, to_rows, _ = self._route(projections, heads)
+        to_grid, to_rows, _, spare = self._route(projections, heads)
         pieces = x_ND.view(len(x_ND) * projections * heads, -1)
-        grid = _Gather.apply(pieces, to_grid, to_rows, None)
+        grid = _Gather.apply(pieces, to_grid, to_rows, spare)
         return grid.view(projections, self.sentences, heads, self.longest, -1).unbind(0)
 
     def join_heads(self, x_BHLC: Tensor) -> Tensor:
         """A grid's real slots as rows [N, D] again."""
         heads, channels = x_BHLC.shape[1], x_BHLC.shape[3]
-        to_grid, to_rows, empty = self._route(1, heads)
+        to_grid, to_rows, empty, _ = self._route(1, heads)
         return _Gather.apply(x_BHLC.reshape(-1, channels), to_rows, to_grid, empty).view(-1, heads * channels)
 
     def _route(self, projections: int, heads: int) -> Route:
@@ -92,7 +105,9 @@ class Packing:
         to_rows = (sentence * heads + head) * self.longest + self.positions_N[:, None, None]
         slot = self.empty_slots[:, None]
         empty = (slot // self.longest * heads + head) * self.longest + slot % self.longest
-        return Route(to_grid.flatten(), to_rows.flatten(), empty.flatten())
+        pieces = to_rows.numel()
+        spare = torch.arange(pieces - self.spare * projections * heads, pieces, device=device)
+        return Route(to_grid.flatten(), to_rows.flatten(), empty.flatten(), spare)
 
 
 def on_device(array: np.ndarray, device: torch.device | str) -> Tensor:
@@ -107,17 +122,14 @@ class _Gather(torch.autograd.Function):
     """x by an index, where the gradient is a gather too: index_select runs at the speed of a copy.
 
     One such copy takes each piece to the layout that attention multiplies in; padding to [B, L, D] first and
-    moving heads after took 3 to 5 times as long. The places `empty` of x have no use, so no gradient.
+    moving heads after took 3 to 5 times as long. The places `unused` of x get no gradient.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor, empty: Tensor | None) -> Tensor:
-        ctx.back, ctx.empty = back, empty
+    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor, unused: Tensor) -> Tensor:
+        ctx.back, ctx.unused = back, unused
         return x.index_select(0, there)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        grad_x = grad.index_select(0, ctx.back)
-        if ctx.empty is not None:
-            grad_x.index_fill_(0, ctx.empty, 0)
-        return grad_x, None, None, None
+        return grad.index_select(0, ctx.back).index_fill_(0, ctx.unused, 0), None, None, None

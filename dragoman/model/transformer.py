@@ -21,6 +21,7 @@ from dragoman.model.cache import Cache
 from dragoman.model.dropout import add_dropped, dropout, relu_dropped
 from dragoman.model.loss import cross_entropy_sum
 from dragoman.model.packing import Lengths, Packing
+from dragoman.model.product import Linear, few_sizes
 
 
 def sinusoids(length: int, width: int, device: torch.device | str = "cpu") -> Tensor:
@@ -38,8 +39,8 @@ class FeedForward(nn.Module):
     def __init__(self, config: Model):
         super().__init__()
         self.rate = config.feedforward_dropout
-        self.inner = nn.Linear(config.width, config.feedforward)
-        self.outer = nn.Linear(config.feedforward, config.width)
+        self.inner = Linear(config.width, config.feedforward)
+        self.outer = Linear(config.feedforward, config.width)
 
     def forward(self, x_ND: Tensor) -> Tensor:
         return self.outer(relu_dropped(self.inner(x_ND), self.rate if self.training else 0.0))
@@ -159,15 +160,15 @@ class Transformer(nn.Module):
         Tokens are packed end to end, each sentence closed by EOS. Lengths belong on the CPU: on a GPU they
         cost a host-device wait. As numpy arrays they also stay there under DDP, which moves tensors.
         """
-        source = Packing.of(source_lengths, source_N.device)
-        target = Packing.of(target_lengths, target_N.device)
+        source = Packing.of(source_lengths, source_N.device, few_sizes(len(source_N)))
+        target = Packing.of(target_lengths, target_N.device, few_sizes(len(target_N)))
         # One lookup for both sides: its gradient is as large as the vocabulary, whatever the batch.
         rows_ND = self._embed(
-            torch.cat((source_N, shift_right(target_N, target.starts_B))),
+            torch.cat((source.fill(source_N), target.fill(shift_right(target_N, target.starts_B)))),
             torch.cat((source.positions_N, target.positions_N)),
             max(source.longest, target.longest),
         )
-        source_ND, target_ND = rows_ND.split((len(source_N), len(target_N)))
+        source_ND, target_ND = rows_ND.split((len(source.positions_N), len(target.positions_N)))
         hidden_ND = self.decoder(target_ND, target, self.encoder(source_ND, source), source)
         return cross_entropy_sum(hidden_ND, self.embedding.weight, target_N, label_smoothing)
 

@@ -26,6 +26,17 @@ def test_loss_equals_cross_entropy_on_full_logits(smoothing: float, chunk_rows: 
     )
 
 
+@pytest.mark.parametrize("chunk_rows", [4, 21, 100])
+def test_rows_without_a_target_do_not_count(chunk_rows: int) -> None:
+    hidden, weight, target = inputs()
+    with_spare = cross_entropy_sum(hidden, weight, target[:18], 0.1, chunk_rows)
+    without = cross_entropy_sum(hidden[:18], weight, target[:18], 0.1, chunk_rows)
+    torch.testing.assert_close(with_spare, without)
+    torch.testing.assert_close(
+        torch.autograd.grad(with_spare, (hidden, weight)), torch.autograd.grad(without, (hidden, weight))
+    )
+
+
 def test_large_logits_stay_finite() -> None:
     hidden, weight, target = inputs()
     ours = cross_entropy_sum(hidden * 1e3, weight, target, 0.1)

@@ -48,3 +48,18 @@ def test_positions_and_mask_follow_the_lengths() -> None:
 
 def test_equal_lengths_need_no_mask() -> None:
     assert Packing.of(np.array([2, 2])).mask_B11L is None
+
+
+def test_spare_rows_are_in_no_sentence_and_get_no_gradient() -> None:
+    packing = Packing.of(np.array([3, 1]), rows=6)
+    rows = torch.randn(6, 3 * HEADS * CHANNELS, requires_grad=True)
+    grids = packing.split_heads(rows, 3, HEADS)
+    for grid, alone in zip(grids, Packing.of(np.array([3, 1])).split_heads(rows[:4], 3, HEADS), strict=True):
+        assert torch.equal(grid, alone)
+    joined = packing.join_heads(sum(grids))
+    assert joined.shape == (6, HEADS * CHANNELS)
+    joined[:4].sum().backward()
+    assert torch.equal(rows.grad[:4], torch.ones(4, 3 * HEADS * CHANNELS))
+    assert not rows.grad[4:].any()
+    assert packing.fill(torch.tensor([7, 8, 9, 7])).tolist()[:4] == [7, 8, 9, 7]
+    assert len(packing.positions_N) == len(packing.fill(torch.zeros(4))) == 6

@@ -24,6 +24,7 @@ SMALL = Model(
 DROPPING = SMALL.model_copy(update={"dropout": 0.1, "attention_dropout": 0.1, "feedforward_dropout": 0.1})
 UNEVEN = ([5, 3, 7, 4], [4, 6, 2, 6])
 EVEN = ([5, 5, 5], [4, 4, 4])
+MANY = ([9] * 15, [9, 8, 10, 6, 10] * 3)  # 135 and 129 rows, which are rounded to 136 and 132
 
 
 def build(config: Model = SMALL, seed: int = 1) -> Transformer:
@@ -65,7 +66,7 @@ def test_every_parameter_is_initialised(monkeypatch: pytest.MonkeyPatch) -> None
     assert all(parameter.isfinite().all() for parameter in Transformer(SMALL, VOCABULARY).parameters())
 
 
-@pytest.mark.parametrize("lengths", [UNEVEN, EVEN], ids=["uneven", "even"])
+@pytest.mark.parametrize("lengths", [UNEVEN, EVEN, MANY], ids=["uneven", "even", "with spare rows"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_packed_model_equals_a_padded_one_in_loss_and_gradients(
     lengths: tuple[list[int], list[int]], smoothing: float

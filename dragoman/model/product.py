@@ -1,0 +1,72 @@
+"""Products of matrices while training, on a CPU by oneDNN.
+
+torch.mm leaves float32 to MKL, which reaches 115 GFLOP/s on a core of an AMD EPYC (Zen 5), what AVX2 can do.
+oneDNN, as much a part of torch, uses AVX-512 there and reaches 250. The operator is the one that
+torch.compile calls for a linear layer. Not measured on processors of Intel.
+
+oneDNN compiles a kernel for each shape that it has not met (1 to 8 ms) and remembers about 1,000. Training
+therefore rounds its numbers of rows (`few_sizes`); a search, where rows come and go, stays with torch.mm.
+
+Shape letters: M x K times K x N; N rows, I inputs and O outputs of a layer.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+_HAS_ONEDNN = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
+
+
+def few_sizes(rows: int) -> int:
+    """The number of rows, or up to 3 % more: there are 32 such sizes from any one to its double."""
+    quantum = 1 << max(0, rows.bit_length() - 6)
+    return -(-rows // quantum) * quantum
+
+
+def multiply(left_MK: Tensor, right_KN: Tensor) -> Tensor:
+    """left @ right, which may be transposed views."""
+    return _onednn(left_MK, right_KN) if _suits_onednn(left_MK) else left_MK @ right_KN
+
+
+def add_product_(total_MN: Tensor, left_MK: Tensor, right_KN: Tensor) -> None:
+    """total += left @ right, where total stays float32 though the factors may be bf16."""
+    if left_MK.dtype == total_MN.dtype and not _suits_onednn(left_MK):
+        total_MN.addmm_(left_MK, right_KN)
+    else:
+        total_MN += multiply(left_MK, right_KN)
+
+
+class Linear(nn.Linear):
+    """torch's, with its products and those of its gradients by `multiply`."""
+
+    def forward(self, x_NI: Tensor) -> Tensor:
+        if torch.is_grad_enabled() and _suits_onednn(x_NI) and not torch.is_autocast_enabled("cpu"):
+            return _Linear.apply(x_NI, self.weight, self.bias)
+        return F.linear(x_NI, self.weight, self.bias)
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x_NI, weight_OI)
+        ctx.has_bias = bias_O is not None
+        return _onednn(x_NI, weight_OI.t(), bias_O)
+
+    @staticmethod
+    def backward(ctx: Any, grad_NO: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        x_NI, weight_OI = ctx.saved_tensors
+        grad_bias_O = grad_NO.sum(0) if ctx.has_bias else None
+        return _onednn(grad_NO, weight_OI), _onednn(grad_NO.t(), x_NI), grad_bias_O
+
+
+def _suits_onednn(x: Tensor) -> bool:
+    return _HAS_ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32
+
+
+def _onednn(left_MK: Tensor, right_KN: Tensor, bias_N: Tensor | None = None) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(left_MK, right_KN.t(), bias_N, "none", [], "")

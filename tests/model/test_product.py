@@ -1,0 +1,50 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman.model.product import Linear, add_product_, few_sizes, multiply
+
+LEFT, RIGHT = torch.randn(37, 24), torch.randn(24, 53)
+
+
+@pytest.mark.parametrize("left", [LEFT, LEFT.t().contiguous().t()], ids=["rows", "columns"])
+@pytest.mark.parametrize("right", [RIGHT, RIGHT.t().contiguous().t()], ids=["rows", "columns"])
+def test_a_product_is_torchs_whatever_the_layout(left: Tensor, right: Tensor) -> None:
+    torch.testing.assert_close(multiply(left, right), left @ right)
+    total = torch.ones(37, 53)
+    add_product_(total, left, right)
+    torch.testing.assert_close(total, 1 + left @ right)
+
+
+def test_bf16_products_are_added_up_in_float32() -> None:
+    total = torch.ones(37, 53)
+    add_product_(total, LEFT.bfloat16(), RIGHT.bfloat16())
+    assert total.dtype == torch.float32
+    torch.testing.assert_close(total, 1 + LEFT @ RIGHT, rtol=0.05, atol=0.2)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_linear_layer_and_its_gradients_equal_torchs(bias: bool) -> None:
+    ours, theirs = Linear(24, 53, bias=bias), nn.Linear(24, 53, bias=bias)
+    theirs.load_state_dict(ours.state_dict())
+    x, weights = torch.randn(37, 24, requires_grad=True), torch.randn(37, 53)
+    outputs = ours(x), theirs(x)
+    torch.testing.assert_close(*outputs)
+    found = [
+        torch.autograd.grad((output * weights).sum(), (x, *layer.parameters()))
+        for output, layer in zip(outputs, (ours, theirs), strict=True)
+    ]
+    torch.testing.assert_close(*found)
+
+
+def test_a_linear_layer_follows_autocast() -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        assert Linear(24, 53)(LEFT).dtype == torch.bfloat16
+
+
+def test_sizes_are_few_and_at_most_a_thirtieth_larger() -> None:
+    sizes = [few_sizes(rows) for rows in range(1, 5000)]
+    assert all(rows <= size <= rows * 31 / 30 for rows, size in enumerate(sizes, start=1))
+    assert all(few_sizes(size) == size for size in sizes), "a size is its own"
+    for least in (100, 777, 1024, 2000):
+        assert len({few_sizes(rows) for rows in range(least, 2 * least)}) <= 34
