@@ -84,8 +84,8 @@ def patches(way: str) -> dict[str, object]:
 
 
 def _whole_logits(hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float) -> Tensor:
-    logits = product._Linear.apply(hidden[: len(target)], weight, None)
-    return F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
+    logits = product._Linear.apply(hidden, weight, None)
+    return F.cross_entropy(logits[: len(target)], target, reduction="sum", label_smoothing=smoothing)
 
 
 def build_optimizer(way: str, model: Transformer, settings: Train) -> Optimizer:

@@ -3,8 +3,8 @@
     python benchmarks/sgemm.py configs/transformer-base.toml --vocabulary 32768
 
 Every product with a weight, forward and both of backward, for a microbatch with as many source as target
-rows; the output projection in the chunks of the loss. By the library that multiplies in a step, which keeps
-freed memory as there. Prints FLOP/s: all FLOPs over all seconds.
+rows; the output projection in the chunks of the loss. The library is that of a step, and freed memory is kept
+as there. Prints FLOP/s: all FLOPs over all seconds.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ def _layer_seconds(product: Product, rows: int) -> float:
     x, gradient = torch.rand(rows, product.inner), torch.rand(rows, product.outer)
     weight = torch.rand(product.outer, product.inner)
 
-    def products() -> None:
+    def multiply_all() -> None:
         multiply(x, weight.t())
         multiply(gradient, weight)
         multiply(gradient.t(), x)
 
-    return _cpu_seconds(products)
+    return _cpu_seconds(multiply_all)
 
 
 def _projection_seconds(width: int, vocabulary: int, rows: int) -> float:
     hidden, weight = torch.rand(rows, width), torch.rand(vocabulary, width)
 
-    def products() -> None:
+    def multiply_all() -> None:
         logits = multiply(hidden, weight.t())
         multiply(logits, weight)
         multiply(hidden.t(), logits)
 
-    return _cpu_seconds(products)
+    return _cpu_seconds(multiply_all)
 
 
 def _cpu_seconds(work: Callable[[], None]) -> float:

@@ -8,8 +8,8 @@ holds about 4,096 target tokens. `tiny` is configs/transformer-tiny.toml with 8,
 configs/transformer-base.toml with the 32,768 of the public WMT16 runs. All sides have the dropouts of these
 configs, also inside the feed-forward blocks. Tokens are what the loss counts: EOS, not padding.
 CPU-seconds are those of the training process, all its threads. Each repetition runs every side once; ratios
-are taken within it. As shipped no side sets anything of the allocator; `memory reused`: all get its tunables
-that keep freed memory, in huge pages. `workers`: tokens per second of two workers on two cores over one on
+are taken within it. As shipped our ranks keep freed memory and the peers set nothing of the allocator;
+`memory reused`: all get its tunables that keep freed memory, in huge pages. `workers`: tokens per second of two workers on two cores over one on
 one. `start`: from the command to the end of the first step, less a median step, with steps of 512 tokens, as
 those of `base` last 20 s and differ by seconds.
 

@@ -1,7 +1,8 @@
 """Sentences end to end without padding, and the way to attention's padded grid and back.
 
-Shape letters: N rows (tokens of all sentences, end to end), B sentences, L slots per sentence (the longest
-one's length), P projections side by side in a row, H heads, C channels of a head, D = H x C.
+Shape letters: T tokens of all sentences, end to end, N rows (the tokens, then spare ones), B sentences, L
+slots per sentence (the longest one's length), P projections side by side in a row, H heads, C channels of a
+head, D = H x C.
 
 Everything but attention works on rows. Attention needs a grid of B x L slots; a sentence shorter than L
 leaves slots at its end, which hold a copy of some row and are masked or ignored. There may be spare rows
@@ -72,9 +73,9 @@ class Packing:
             mask_B11L=on_device(mask, device) if is_empty.any() else None,
         )
 
-    def fill(self, tokens_N: Tensor) -> Tensor:
-        """Something for the spare rows to hold."""
-        return F.pad(tokens_N, (0, self.spare))
+    def fill(self, tokens_T: Tensor) -> Tensor:
+        """With something for the spare rows to hold."""
+        return F.pad(tokens_T, (0, self.spare))
 
     def split_heads(self, x_ND: Tensor, projections: int, heads: int) -> tuple[Tensor, ...]:
         """Rows of P x H x C as P grids of [B, H, L, C]."""

@@ -1,7 +1,7 @@
 """The encoder-decoder Transformer: pre-norm, one embedding for source, target and output.
 
-Shape letters: N rows (tokens of all sentences, end to end), D width, V vocabulary, L slots of the longest
-sentence, B sentences, R rows of a search (one per hypothesis).
+Shape letters: T tokens of all sentences, end to end, N rows (the tokens, then spare ones), D width, V
+vocabulary, L slots of the longest sentence, B sentences, R rows of a search (one per hypothesis).
 """
 
 from __future__ import annotations
@@ -149,9 +149,9 @@ class Transformer(nn.Module):
 
     def forward(
         self,
-        source_N: Tensor,
+        source_T: Tensor,
         source_lengths: Lengths,
-        target_N: Tensor,
+        target_T: Tensor,
         target_lengths: Lengths,
         label_smoothing: float = 0.0,
     ) -> Tensor:
@@ -160,17 +160,17 @@ class Transformer(nn.Module):
         Tokens are packed end to end, each sentence closed by EOS. Lengths belong on the CPU: on a GPU they
         cost a host-device wait. As numpy arrays they also stay there under DDP, which moves tensors.
         """
-        source = Packing.of(source_lengths, source_N.device, few_sizes(len(source_N)))
-        target = Packing.of(target_lengths, target_N.device, few_sizes(len(target_N)))
+        source = Packing.of(source_lengths, source_T.device, few_sizes(len(source_T)))
+        target = Packing.of(target_lengths, target_T.device, few_sizes(len(target_T)))
         # One lookup for both sides: its gradient is as large as the vocabulary, whatever the batch.
         rows_ND = self._embed(
-            torch.cat((source.fill(source_N), target.fill(shift_right(target_N, target.starts_B)))),
+            torch.cat((source.fill(source_T), target.fill(shift_right(target_T, target.starts_B)))),
             torch.cat((source.positions_N, target.positions_N)),
             max(source.longest, target.longest),
         )
-        source_ND, target_ND = rows_ND.split((len(source.positions_N), len(target.positions_N)))
-        hidden_ND = self.decoder(target_ND, target, self.encoder(source_ND, source), source)
-        return cross_entropy_sum(hidden_ND, self.embedding.weight, target_N, label_smoothing)
+        source_TD, target_TD = rows_ND.split((len(source.positions_N), len(target.positions_N)))
+        hidden_ND = self.decoder(target_TD, target, self.encoder(source_TD, source), source)
+        return cross_entropy_sum(hidden_ND, self.embedding.weight, target_T, label_smoothing)
 
     def start(self, source_N: Tensor, source_lengths: Lengths) -> Cache:
         """Encodes sentences for a search: what `step` needs of them, with one empty hypothesis each."""
@@ -206,6 +206,6 @@ class Transformer(nn.Module):
                 module.reset_parameters()
 
 
-def shift_right(target_N: Tensor, starts_B: Tensor) -> Tensor:
+def shift_right(target_T: Tensor, starts_B: Tensor) -> Tensor:
     """What the decoder reads: BOS, then each sentence without its last token."""
-    return target_N.roll(1).index_fill_(0, starts_B, BOS)
+    return target_T.roll(1).index_fill_(0, starts_B, BOS)
