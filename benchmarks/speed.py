@@ -9,9 +9,9 @@ configs/transformer-base.toml with the 32,768 of the public WMT16 runs. All side
 configs, also inside the feed-forward blocks. Tokens are what the loss counts: EOS, not padding.
 CPU-seconds are those of the training process, all its threads. Each repetition runs every side once; ratios
 are taken within it. As shipped our ranks keep freed memory and the peers set nothing of the allocator;
-`memory reused`: all get its tunables that keep freed memory, in huge pages. `workers`: tokens per second of two workers on two cores over one on
-one. `start`: from the command to the end of the first step, less a median step, with steps of 512 tokens, as
-those of `base` last 20 s and differ by seconds.
+`memory reused`: all get its tunables that keep freed memory, in huge pages. `workers`: tokens per second of
+two workers on two cores over one on one. `start`: from the command to the end of the first step, less a
+median step, with steps of 512 tokens, as those of `base` last up to 20 s and differ by seconds.
 
 Also measured: peak resident memory of the process, and FLOPs of non-pad work per CPU-second over what bare
 matrix products of the same shapes reach in the same environment (sgemm.py).

@@ -12,9 +12,9 @@ _NUMBER_BYTES = 4  # weights, gradients and moments are in single precision
 # Python, torch and their buffers, before there is a model; and oneDNN's kernels, 0.8 MB each: about 200 where
 # microbatches are counted in tokens.
 _PROCESS_BYTES = 350e6 + 160e6
-# Gradients of activations come on top of what autograd keeps. With it the estimate is, kernels left out, within
-# 5 % of the peak resident memory of microbatches of 1,500, 3,000 and 6,000 tokens (3 + 3 layers of 256, one
-# thread).
+# Gradients of activations come on top of what autograd keeps. With it the estimate is within 5 % of the peak
+# resident memory of microbatches of 1,500, 3,000 and 6,000 tokens (3 + 3 layers of 256, one thread), measured
+# before there were such kernels.
 _BACKWARD = 2.2
 
 

@@ -43,7 +43,7 @@ def test_memory_that_cannot_hold_weights_and_moments_is_an_error() -> None:
 def test_memory_that_is_taken_by_something_else_warns() -> None:
     busy = host(1, memory_available_bytes=2 * GIGABYTE)
     check = only(capacity.memory([host(0), busy], NEEDS), "warning")
-    assert check.value == "2 GB of 64 GB available; 1 rank will need about 2.71 GB"
+    assert check.value == "2 GB of 64 GB available; 1 rank will need about 2.87 GB"
     assert "data.split=2" in check.advice
 
 
