@@ -1,6 +1,7 @@
 """Cross entropy of the output projection, a few rows at a time: a batch's logits never exist at once.
 
-Shape letters: N rows, the first T of them with a target, K rows of a chunk, V vocabulary, D width.
+Shape letters: N rows, the first T of them with a target, K rows of a chunk (of the last one, fewer have
+a target), V vocabulary, D width.
 
 The loss of a row with logits z, target t and label smoothing e is
 
@@ -75,13 +76,13 @@ class _CrossEntropySum(torch.autograd.Function):
                 grad_weight_DV = grad_mean_D1.repeat(1, len(weight_VD))
             for start in range(0, len(hidden_ND), chunk_rows):
                 rows = slice(start, start + chunk_rows)
-                hidden_KD, target_T1 = hidden_ND[rows], target_T[rows, None]
+                hidden_KD, target_K1 = hidden_ND[rows], target_T[rows, None]
                 z_KV = multiply(hidden_KD, weight_VD.t()).float()  # in float32 that is z itself
-                loss -= (1 - smoothing) * z_KV.gather(1, target_T1).sum()
-                loss += _softmax_(z_KV)[: len(target_T1)].sum()
+                loss -= (1 - smoothing) * z_KV.gather(1, target_K1).sum()
+                loss += _softmax_(z_KV)[: len(target_K1)].sum()
                 if wants_gradient:
-                    z_KV.scatter_add_(1, target_T1, z_KV.new_full(target_T1.shape, smoothing - 1))
-                    z_KV[len(target_T1) :] = 0
+                    z_KV.scatter_add_(1, target_K1, z_KV.new_full(target_K1.shape, smoothing - 1))
+                    z_KV[len(target_K1) :] = 0
                     grad_z_KV = z_KV.to(dtype)
                     add_product_(grad_hidden_ND[rows], grad_z_KV, weight_VD)
                     add_product_(grad_weight_DV, hidden_KD.t(), grad_z_KV)

@@ -168,8 +168,8 @@ class Transformer(nn.Module):
             torch.cat((source.positions_N, target.positions_N)),
             max(source.longest, target.longest),
         )
-        source_TD, target_TD = rows_ND.split((len(source.positions_N), len(target.positions_N)))
-        hidden_ND = self.decoder(target_TD, target, self.encoder(source_TD, source), source)
+        source_ND, target_ND = rows_ND.split((len(source.positions_N), len(target.positions_N)))
+        hidden_ND = self.decoder(target_ND, target, self.encoder(source_ND, source), source)
         return cross_entropy_sum(hidden_ND, self.embedding.weight, target_T, label_smoothing)
 
     def start(self, source_N: Tensor, source_lengths: Lengths) -> Cache:

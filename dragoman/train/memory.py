@@ -11,12 +11,9 @@ _M_TRIM_THRESHOLD, _KEPT = -1, 2**31 - 1
 _M_MMAP_THRESHOLD, _LARGEST_KEPT = -3, (2**30, 2**25)  # an older glibc refuses the first
 
 
-def keep_freed() -> bool:
-    """For this process, from now on. False where the C library is not glibc: nothing has changed then."""
+def keep_freed() -> None:
+    """For this process, from now on. Does nothing where the C library is not glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     # Without the first the second would leave the size of blocks that are given back where it happens to be.
-    return (
-        mallopt is not None
-        and any(mallopt(_M_MMAP_THRESHOLD, largest) for largest in _LARGEST_KEPT)
-        and bool(mallopt(_M_TRIM_THRESHOLD, _KEPT))
-    )
+    if mallopt and any(mallopt(_M_MMAP_THRESHOLD, largest) for largest in _LARGEST_KEPT):
+        mallopt(_M_TRIM_THRESHOLD, _KEPT)
