@@ -46,7 +46,7 @@ class Workers:
         pending: deque[Future[Result]] = deque()
         try:
             for item in items:
-                with _ctrl_c_held_back():  # submitting starts the processes, one by one
+                with ctrl_c_held_back():  # submitting starts the processes, one by one
                     pending.append(self._pool.submit(function, item))
                 if len(pending) > 2 * self._count:
                     yield pending.popleft().result()
@@ -72,10 +72,19 @@ def _end_with_the_parent() -> None:
 
 
 @contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """Processes started meanwhile never see Ctrl-C: the parent alone hears it, and ends them in order."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def ctrl_c_held_back() -> Iterator[None]:
+    """Processes started meanwhile never see Ctrl-C: the parent alone hears it, and ends them in order.
+
+    They inherit the mask. For the parent it is not enough: a thread of some library, which does not block
+    the signal, may be given it, and Python would raise KeyboardInterrupt in the main thread all the same.
+    """
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    heard: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
