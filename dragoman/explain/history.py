@@ -73,15 +73,28 @@ def rise(values: np.ndarray) -> float:
 
 def divergence(records: Records) -> str | None:
     """How it shows that training broke down, or None. While the training loss falls, it did not."""
-    if records.attempts and records.attempts[-1].reason == "diverged":
-        return "the run was stopped because its gradients were no longer finite"
+    kind, _, why = ((records.attempts[-1].reason or "") if records.attempts else "").partition(": ")
+    if kind == "diverged":
+        return f"the run was stopped because {why or 'its gradients were no longer finite'}"
     bad = records.steps["is_bad"][-BAD_OF_LAST[1] :]
     if (bad == 1).sum() >= BAD_OF_LAST[0]:
         return f"{int((bad == 1).sum())} of the last {len(bad)} steps had a gradient that is not finite"
     past = history(records)
     if np.isinf(past.last_eval_loss):
         return "the last held-out loss was not a finite number"
+    if step := _no_number_from(records):
+        return f"the training loss was not a finite number from step {step:,} on"
     return _lasting_rise(records, past) or _worse_than_untrained(records, past)
+
+
+def _no_number_from(records: Records) -> int | None:
+    """The step from which on every loss that was written down is no number (inf), if the last two are."""
+    is_written = ~np.isnan(records.steps["loss"])
+    is_number = np.isfinite(records.steps["loss"][is_written])
+    if len(is_number) < 2 or is_number[-2:].any():
+        return None
+    first = np.flatnonzero(is_number)[-1] + 1 if is_number.any() else 0
+    return int(records.steps["step"][is_written][first])
 
 
 def _lasting_rise(records: Records, past: History) -> str | None:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from dragoman.foreign.cluster import moment
-from dragoman.foreign.gathered import NAN, Gathered, number
+from dragoman.foreign.gathered import NAN, Gathered, number, printed_loss
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "fairseq"
@@ -91,7 +91,7 @@ class Fairseq:
             steps,
             seconds,
             ended=self._time if self._time == self._time else wall,
-            loss=number(values.get("loss")),
+            loss=printed_loss(values.get("loss")),
             learning_rate=number(values.get("lr")),
             gradient_norm=number(values.get("gnorm")),
             target_tokens=number(values.get("wpb")),

@@ -6,7 +6,9 @@ in a file (`measured`), told by the user (`given`), taken over from like runs (`
 
 from __future__ import annotations
 
+import math
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +38,20 @@ def number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return NAN
+
+
+def printed_loss(value: Any) -> float:
+    """inf where the log says that it is no finite number: training broke down. NaN where it says nothing."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return NAN
+    return found if math.isfinite(found) else math.inf
+
+
+def bleu_scale(scores: Iterable[float]) -> int:
+    """100 if a run's BLEU was written as fractions. Of all of them: in percent a first one may be below 1."""
+    return 100 if max(scores, default=0.0) <= 1 else 1
 
 
 @dataclass

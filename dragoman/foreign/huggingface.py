@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from dragoman.errors import DataError
-from dragoman.foreign.gathered import NAN, Gathered, number
+from dragoman.foreign.gathered import NAN, Gathered, bleu_scale, number, printed_loss
 from dragoman.foreign.lines import Lines
 from dragoman.measure.records import EvaluationRow, Event
 
@@ -42,15 +42,16 @@ def read(lines: Lines, gathered: Gathered) -> None:
                 int(step),
                 int(step) - last,
                 seconds,
-                loss=number(row["loss"]),
+                loss=printed_loss(row["loss"]),
                 learning_rate=number(row.get("learning_rate")),
                 gradient_norm=number(row.get("grad_norm")),
             )
             last = int(step)
     if steps > last:
         gathered.interval(int(steps), int(steps) - last, seconds)
+    scale = bleu_scale(score for score in map(_bleu, evaluations) if score == score)
     for row in evaluations:
-        _evaluation(row, gathered)
+        _evaluation(row, scale, gathered)
     _facts(state, summary, gathered)
     if whole == whole:
         gathered.fact("one_mean", "the Trainer's run time, less evaluations, over its steps")
@@ -81,9 +82,13 @@ def _state(lines: Lines) -> dict[str, Any]:
     return state
 
 
-def _evaluation(row: dict[str, Any], gathered: Gathered) -> None:
+def _bleu(row: dict[str, Any]) -> float:
+    return number(row.get("eval_bleu", row.get("eval_sacrebleu")))
+
+
+def _evaluation(row: dict[str, Any], scale: int, gathered: Gathered) -> None:
     step, loss = number(row.get("step")), number(row.get("eval_loss"))
-    bleu = number(row.get("eval_bleu", row.get("eval_sacrebleu")))
+    bleu = scale * _bleu(row)
     seconds = number(row.get("eval_runtime"))
     if step != step:
         return

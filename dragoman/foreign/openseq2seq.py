@@ -10,7 +10,7 @@ import ast
 import re
 from typing import Any
 
-from dragoman.foreign.gathered import NAN, Gathered, number
+from dragoman.foreign.gathered import NAN, Gathered, number, printed_loss
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "OpenSeq2Seq"
@@ -64,7 +64,7 @@ class OpenSeq2Seq:
         if step := _STEP.search(text):
             self.is_found, self._step = True, int(step[1])
             loss = _LOSS.search(text)
-            self._loss = number(loss[1]) if loss else NAN
+            self._loss = printed_loss(loss[1]) if loss else NAN
             self._paced(text)
         elif text.startswith(_PAIRS):
             self._example(text)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 
-from dragoman.foreign.gathered import NAN, Gathered
+from dragoman.foreign.gathered import NAN, Gathered, bleu_scale, printed_loss
 from dragoman.foreign.lines import Lines
 from dragoman.measure.records import EvaluationRow
 
 NAME = "TensorBoard"
 LOOKS_FOR = "TensorBoard event files"
-_LOSS = ("train_loss", "train/loss", "loss", "loss/train", "train_inner/loss", "Train_loss")
-_EVAL_LOSS = (
-    "eval_loss",
-    "eval/loss",
-    "loss/eval",
-    "loss/valid",
-    "valid/loss",
-    "valid/nll_loss",
-    "Eval_loss",
-)
-_BLEU = ("eval/bleu", "valid/bleu", "bleu", "eval_bleu", "Eval_BLEU")
-_HELD_OUT = ("valid", "validation", "eval", "dev", "test")  # folders
-_TEACHER_FORCED = ("Eval_BLEU_Score",)  # OpenSeq2Seq's: the reference is fed to the decoder
-_RATE = ("learning_rate", "train/learning_rate", "lr", "train_inner/lr", "train/lr")
-_NORM = ("global_gradient_norm", "train/grad_norm", "train_inner/gnorm", "gradient_norm")
-_KNOWN = ("nll_loss", *_LOSS, *_EVAL_LOSS, *_BLEU, *_TEACHER_FORCED, *_RATE, *_NORM)
+_HELD_OUT = ("valid", "validation", "val", "eval", "dev", "test")  # the likeliest first
+_PARTS = ("train", "training", "inner", *_HELD_OUT)
+_QUANTITIES = {
+    "loss": "loss",
+    "nll_loss": "loss",
+    "loss_step": "loss",  # Lightning's, beside the mean over an epoch
+    "bleu": "bleu",
+    "sacrebleu": "bleu",
+    "learning_rate": "rate",
+    "lr": "rate",
+    "global_gradient_norm": "norm",
+    "gradient_norm": "norm",
+    "grad_norm": "norm",
+    "gnorm": "norm",
+}
+_TEACHER_FORCED = "Eval_BLEU_Score"  # OpenSeq2Seq's: the reference is fed to the decoder
 _LONGEST_EVENT = 1 << 26
 
 Point = tuple[int, float, float]  # step, time, value
@@ -39,17 +40,13 @@ def is_one(head: bytes) -> bool:
 
 def read(lines: Lines, gathered: Gathered) -> bool:
     """Whether it held anything that is known here."""
-    scalars: dict[str, list[Point]] = {}
+    kinds: dict[str, dict[str, list[Point]]] = {}
     for step, time, tag, value in _scalars(lines):
-        name = tag.rpartition("/")[2] if tag not in _KNOWN else tag
-        if name in _KNOWN:
-            scalars.setdefault(name, []).append((step, time, value))
-    if not scalars:
+        if kind := _kind(tag, lines.path.parent.name):
+            kinds.setdefault(kind, {}).setdefault(tag, []).append((step, time, value))
+    if not kinds:
         return False
-    if lines.path.parent.name in _HELD_OUT:  # a writer for each part of the data: all call it `loss`
-        found = _series(scalars, ("nll_loss", *_LOSS))
-        scalars = {name: points for name, points in scalars.items() if name in (*_EVAL_LOSS, *_BLEU)}
-        scalars.setdefault("eval_loss", found)
+    scalars = {kind: _most_telling(by_tag) for kind, by_tag in kinds.items()}
     # A log of the same run is finer than its curves, and was read before them.
     if gathered.source in ("", NAME):
         _steps(scalars, gathered)
@@ -59,20 +56,46 @@ def read(lines: Lines, gathered: Gathered) -> bool:
     return True
 
 
-def _series(scalars: dict[str, list[Point]], names: tuple[str, ...]) -> list[Point]:
-    return next((scalars[name] for name in names if name in scalars), [])
+def _kind(tag: str, folder: str) -> str | None:
+    """What is counted: `train/loss`, `val_loss`, `loss/valid`; a folder for each part has `loss` in all."""
+    if tag == _TEACHER_FORCED:
+        return "teacher forced"
+    *above, leaf = tag.lower().split("/")
+    quantity = _QUANTITIES.get(_without_parts(leaf) or _without_parts("".join(above[-1:])))
+    is_held_out = folder in _HELD_OUT or any(word in _HELD_OUT for word in _words(tag))
+    if quantity in ("loss", "bleu"):
+        return f"held-out {quantity}" if is_held_out or quantity == "bleu" else quantity
+    return quantity
+
+
+def _words(tag: str) -> list[str]:
+    return re.split("[/_]", tag.lower())
+
+
+def _without_parts(name: str) -> str:
+    return "_".join(word for word in _words(name) if word not in _PARTS)
+
+
+def _most_telling(by_tag: dict[str, list[Point]]) -> list[Point]:
+    """The longest, as a summary is one point; of like ones the loss without smoothing; then by part."""
+
+    def rank(tag: str) -> tuple[int, bool, int]:
+        parts = [_HELD_OUT.index(word) for word in _words(tag) if word in _HELD_OUT]
+        return -len(by_tag[tag]), "nll" not in tag, min(parts, default=0)
+
+    return by_tag[min(by_tag, key=rank)]
 
 
 def _steps(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
-    losses = _series(scalars, _LOSS)
-    rates = {step: value for step, _, value in _series(scalars, _RATE)}
-    norms = {step: value for step, _, value in _series(scalars, _NORM)}
-    points = losses or [(step, time, NAN) for step, time, _ in _series(scalars, _RATE)]
+    losses, curve = scalars.get("loss", []), scalars.get("rate", [])
+    rates = {step: value for step, _, value in curve}
+    norms = {step: value for step, _, value in scalars.get("norm", [])}
+    points = losses or curve
     before: tuple[int, float] | None = None
     for step, time, loss in points:
         steps = step - before[0] if before and step > before[0] else 0
         seconds = (time - before[1]) / steps if before and steps and time > before[1] else NAN
-        values = {"loss": loss, "ended": time}
+        values = {"loss": printed_loss(loss) if losses else NAN, "ended": time}
         values |= {"learning_rate": rates.get(step, NAN), "gradient_norm": norms.get(step, NAN)}
         gathered.interval(step, max(1, steps), seconds, **values)
         if gathered.start.started != gathered.start.started:
@@ -82,15 +105,14 @@ def _steps(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
 
 
 def _evaluations(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
-    scores = {step: value for step, _, value in _series(scalars, _BLEU)}
-    # Of the series, not of a point: in percent a first BLEU is often below 1.
-    scale = 100 if max(scores.values(), default=0.0) <= 1 else 1
-    for step, time, loss in _series(scalars, _EVAL_LOSS):
+    scores = {step: value for step, _, value in scalars.get("held-out bleu", [])}
+    scale = bleu_scale(scores.values())
+    for step, time, loss in scalars.get("held-out loss", []):
         row = EvaluationRow(step=step, attempt=gathered.start.number, time=time, eval_loss=loss)
         if step in scores:
             row.bleu, row.bleu_signature = scale * scores[step], "as it was logged"
         gathered.evaluations.append(row)
-    if forced := _series(scalars, _TEACHER_FORCED):
+    if forced := scalars.get("teacher forced"):
         gathered.fact("teacher_forced_bleu", max(value for _, _, value in forced))
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,24 @@ def test_a_failed_launch_after_a_run_is_another_start(tmp_path: Path) -> None:
 )
 def test_signals_are_told_apart(tmp_path: Path, line: str, kind: str) -> None:
     assert f"({kind}: " in duration(tmp_path, logs.openseq2seq(500, end=f"{line}\n")).answer
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("NanLossDuringTrainingError: NaN loss during training.\n", "the loss was no longer a number"),
+        (logs.pace(3100, 1.7, math.nan) + logs.pace(3200, 1.7, math.inf), "from step 3,100 on"),
+    ],
+)
+def test_a_loss_that_is_no_number_is_divergence_and_not_improvement(
+    tmp_path: Path, end: str, said: str
+) -> None:
+    made = diagnose([logs.written(tmp_path, logs.openseq2seq(3000, end=end))], Given())
+    improving = diagnose([logs.written(tmp_path, logs.openseq2seq(3000))], Given())
+    found = next(finding for finding in made.findings if finding.id == "convergence")
+    assert next(f for f in improving.findings if f.id == "convergence").verdict == "improving"
+    assert (found.verdict, said in found.answer) == ("diverged", True), found.answer
+    assert not any("train on" in text for text in found.advice)
 
 
 def test_words_of_faults_in_the_examples_are_no_faults(tmp_path: Path) -> None:

@@ -68,6 +68,22 @@ def test_a_state_without_history_is_no_traceback(tmp_path: Path, history: object
     assert len(diagnose([logs.written(tmp_path, text, STATE.name)], Given()).findings) == 11
 
 
+@pytest.mark.parametrize(
+    ("scores", "best"), [((0.16, 0.22, 0.25, 0.27, 0.28), 28.0), ((0.4, 3.0, 12.0), 12.0)]
+)
+def test_bleu_as_a_fraction_is_not_taken_for_percent(
+    tmp_path: Path, scores: tuple[float, ...], best: float
+) -> None:
+    state = json.loads(STATE.read_text())
+    state["log_history"] = [
+        {"step": 10 * number, "eval_loss": 3.0 - number / 10, "eval_bleu": score}
+        for number, score in enumerate(scores, start=1)
+    ]
+    made = diagnose([logs.written(tmp_path, json.dumps(state), STATE.name)], Given())
+    found = next(finding for finding in made.findings if finding.id == "convergence")
+    assert found.numbers["best_bleu"] == pytest.approx(best)
+
+
 def test_one_mean_of_all_steps_is_no_median(tmp_path: Path) -> None:
     """The Trainer writes a run time, and no time of any step."""
     found = next(finding for finding in diagnose([STATE], Given()).findings if finding.id == "step_time")

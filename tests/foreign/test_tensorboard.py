@@ -66,6 +66,45 @@ def test_a_loss_in_the_folder_of_held_out_data_is_held_out(tmp_path: Path) -> No
     assert numbers["step_time"]["median_seconds"] == pytest.approx(1.5)
 
 
+def written(folder: Path, points: list[tuple[int, dict[str, float]]]) -> Path:
+    """2 s per step."""
+    writer = EventFileWriter(str(folder))
+    for step, values in points:
+        summary = Summary(value=[Summary.Value(tag=tag, simple_value=v) for tag, v in values.items()])
+        writer.add_event(Event(step=step, wall_time=1.6e9 + 2 * step, summary=summary))
+    writer.close()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("training", "held_out", "score"),
+    [
+        ("train/loss", "eval/loss", "eval/bleu"),  # Hugging Face
+        ("training/loss", "validation/loss", "validation/bleu"),
+        ("train_loss_step", "val_loss", "val_bleu"),  # Lightning
+        ("Loss/train", "Loss/valid", "BLEU/valid"),  # PyTorch's tutorials
+        ("model/train_loss", "model/valid_loss", "bleu"),
+    ],
+)
+def test_a_held_out_loss_is_one_by_whatever_name(
+    tmp_path: Path, training: str, held_out: str, score: str
+) -> None:
+    points: list[tuple[int, dict[str, float]]] = []
+    for step in range(100, 2001, 100):
+        points.append((step, {training: 9 - step / 1000, "train/learning_rate": 1e-4 * (1 - step / 2000)}))
+        if step % 400 == 0:
+            points.append((step, {held_out: 2 + 400 / step, score: 20 + step / 400, "val/perplexity": 8.0}))
+    points.append((2000, {"train/train_loss": 8.0, "train/train_runtime": 4000.0}))  # the Trainer's summary
+    numbers = {f.id: f.numbers for f in diagnose([written(tmp_path, points)], Given()).findings}
+    assert numbers["duration"]["attempts"] == 1
+    assert numbers["duration"]["steps"] == 2000
+    assert numbers["step_time"]["median_seconds"] == pytest.approx(2.0)
+    assert numbers["learning_rate"]["peak_step"] == 100
+    assert numbers["convergence"]["evaluations"] == 5
+    assert numbers["convergence"]["last_eval_loss"] == pytest.approx(2.2)
+    assert numbers["convergence"]["best_bleu"] == pytest.approx(25)
+
+
 def test_bleu_is_scaled_as_a_series_not_point_by_point(tmp_path: Path) -> None:
     """In percent an early evaluation may well be below 1."""
     writer = EventFileWriter(str(tmp_path))
