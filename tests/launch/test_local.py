@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.train import runs
 from tests.train.runs import Task
@@ -21,6 +22,14 @@ def test_a_killed_rank_ends_the_run_in_few_words(task: Task, tmp_path: Path) -> 
     assert "error: rank 1 was ended by SIGKILL" in stderr
     assert "Traceback" not in stderr
     assert len(stderr.splitlines()) <= 4
+
+
+@pytest.mark.usefixtures("hosts_are_possible")
+def test_a_machine_that_cannot_resolve_its_own_name_trains(task: Task, tmp_path: Path) -> None:
+    words = [*runs.DRAGOMAN, *runs.arguments(task, tmp_path / "run", "train.steps=2"), "--workers", "2"]
+    renamed = ["unshare", "--uts", "sh", "-c", 'hostname no-such-name; exec "$@"', "sh", *words]
+    result = subprocess.run(renamed, capture_output=True, text=True, timeout=runs.WAIT_SECONDS)
+    assert (result.returncode, "Finished training: 2 steps" in result.stdout) == (0, True), result.stderr
 
 
 def launched(task: Task, run: Path, workers: int) -> subprocess.CompletedProcess[str]:
