@@ -24,7 +24,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel
@@ -142,9 +142,14 @@ def attempts(path: Path) -> int:
     if not path.exists():
         return 0
     # rw: a reader that may not write leaves files behind, one that may takes them away again
-    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True)) as file:
+    with suppress(sqlite3.DatabaseError), closing(_connect(path, "rw")) as file:
         return int(file.execute("SELECT count(*) FROM attempts").fetchone()[0])
     return 0
+
+
+def _connect(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
+    """Without making the file. The path is part of a URI: # and ? and % in it must be quoted."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
 
 
 def last_reason(path: Path) -> str | None:
@@ -185,7 +190,7 @@ def read(path: Path) -> Records:
     """The records of a run, also while it is running."""
     if not path.exists():
         raise DataError("no records here", path=path, hint="give a run folder made by dragoman train")
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    database = _connect(path, "ro")
     try:
         facts = {key: json.loads(value) for key, value in database.execute("SELECT key, value FROM facts")}
         if facts.pop("schema", None) != SCHEMA:

@@ -50,6 +50,13 @@ class Evaluation(BaseModel):
         value = {"bleu": self.bleu.value, "chrf": self.chrf.value, "loss": -self.eval_loss}[metric]
         return value if math.isfinite(value) else -math.inf
 
+    def best_by(self, metric: str) -> str:
+        """A sentence for the evaluation that is best by the metric, with how that was made."""
+        if metric == "loss":
+            return f"Best held-out loss {self.eval_loss:.4f} at step {self.step:,}"
+        name, score = ("BLEU", self.bleu) if metric == "bleu" else ("chrF", self.chrf)
+        return f"Best {name} {score.value:.2f} at step {self.step:,} ({score.signature})"
+
 
 def bleu_metric(target_language: str | None) -> BLEU:
     """BLEU counts words: for languages that write no spaces between them sacreBLEU has splitters."""

@@ -17,7 +17,7 @@ optimizer.safetensors and state.json, in a folder of the same kind on its own ho
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,7 @@ PURPOSES = {
     VOCABULARY_FILE: "subwords; needed to read and write text",
 }
 REQUIRED = PURPOSES.keys() - {OUTER_FILE}
+REQUIRED_TO_TRANSLATE = {MODEL_FILE, "config.toml", VOCABULARY_FILE}
 REQUIRED_OF_REPLICA = {OPTIMIZER_FILE, STATE_FILE}
 
 Contents = Mapping[str, dict[str, Tensor] | bytes]  # of each file
@@ -161,26 +162,43 @@ def load_replica(path: Path) -> tuple[ReplicaState, dict[str, Tensor]]:
     return state, load_file(path / OPTIMIZER_FILE)
 
 
-def verify(path: Path, required: Collection[str] = REQUIRED) -> Manifest:
+def verify(path: Path) -> Manifest:
     """Every file is there and is what was written."""
+    manifest = _manifest(path, REQUIRED)
+    _check(path, manifest.files)
+    return manifest
+
+
+def verify_replica(path: Path) -> Manifest:
+    manifest = _manifest(path, REQUIRED_OF_REPLICA)
+    _check(path, manifest.files)
+    return manifest
+
+
+def verify_model(path: Path) -> None:
+    """What a translation needs is sound. The rest may be gone: it is two thirds of the bytes."""
+    files = _manifest(path, REQUIRED_TO_TRANSLATE).files
+    _check(path, {name: files[name] for name in REQUIRED_TO_TRANSLATE})
+
+
+def _manifest(path: Path, required: Set[str]) -> Manifest:
     try:
         manifest = Manifest.model_validate_json((path / "manifest.json").read_text())
     except (OSError, ValueError) as error:
         raise DataError(f"no sound checkpoint: {str(error).splitlines()[0]}", path=path) from None
     if lacking := required - manifest.files.keys():
         raise DataError(f"damaged checkpoint: {min(lacking)} is not in its manifest", path=path)
-    for name, expected in manifest.files.items():
+    return manifest
+
+
+def _check(path: Path, files: Mapping[str, ManifestFile]) -> None:
+    for name, expected in files.items():
         try:
             found = _facts(path / name)
         except OSError as error:
             raise DataError(f"damaged checkpoint: {error.strerror}", path=path / name) from None
         if found.sha256 != expected.sha256:
             raise DataError("damaged checkpoint: not the content that was written", path=path / name)
-    return manifest
-
-
-def verify_replica(path: Path) -> Manifest:
-    return verify(path, REQUIRED_OF_REPLICA)
 
 
 def _facts(path: Path) -> ManifestFile:

@@ -34,15 +34,20 @@ class LoadedModel:
 def find(path: Path) -> Path:
     """The folder with the weights: a checkpoint itself; of a run, its best or else its newest one."""
     if (path / MODEL_FILE).exists():
-        return path
+        return _linked(path)
     folder = RunFolder(path)
     if folder.best.exists():
-        return folder.best
+        return _linked(folder.best)
     if steps := folder.checkpoint_steps():
         return folder.checkpoint(steps[-1])
     raise UsageError(
         "no model here", path=path, hint="give a run folder, its best, or one of its checkpoints"
     )
+
+
+def _linked(path: Path) -> Path:
+    """What `best` names now: a run that goes on may have it name another checkpoint at any moment."""
+    return path.parent / path.readlink() if path.is_symlink() else path
 
 
 def find_several(path: Path, count: int, which: Literal["last", "best"]) -> list[Path]:
@@ -72,7 +77,7 @@ def weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The weights of a model; of several, their mean."""
     folders = [find(path) for path in paths]
     for folder in folders:
-        checkpoint.verify(folder)
+        checkpoint.verify_model(folder)
     total: dict[str, Tensor] = {}
     for folder in folders:
         for name, tensor in load_file(folder / MODEL_FILE).items():

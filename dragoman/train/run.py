@@ -180,9 +180,7 @@ def _open_records(
 ) -> tuple[Saver, Curves, View, Writer]:
     """All that is written, by rank 0 alone."""
     job.folder.path.mkdir(parents=True, exist_ok=True)
-    unfinished = job.folder.config.with_suffix(atomic.UNFINISHED)  # a killed run must not leave half a config
-    config.write(job.settings, unfinished)
-    unfinished.replace(job.folder.config)
+    atomic.write(job.folder.config, config.text(job.settings).encode())
     atomic.write(job.folder.provenance, provenance.describe(job.command, world, data, parameters).encode())
     saver = main_saver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
     curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
@@ -229,7 +227,7 @@ def _say_end(job: Job, state: State, reason: StopReason, shown: View) -> None:
             f"{state.target_tokens / state.seconds:,.0f} target tokens/s"
         )
     if best := state.best():
-        shown.say(f"Best BLEU {best.bleu.value:.2f} at step {best.step:,} ({best.bleu.signature})")
+        shown.say(best.best_by(state.config.evaluate.metric))
 
 
 def _diverged(state: State, job: Job) -> DragomanError:

@@ -80,7 +80,10 @@ class LogView(View):
 
     def _show(self, text: str) -> None:
         with suppress(OSError):  # a closed terminal or pipe is no reason to end a run: the log has it all
-            print(text, flush=True)
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        print(text, flush=True)
 
     def _show_step(self, text: str) -> None:
         self._show(text)
@@ -100,10 +103,11 @@ class BarView(LogView):
         self._bar.update(self._task, completed=step)
 
     def close(self) -> None:
-        self._bar.stop()
+        with suppress(OSError):
+            self._bar.stop()
         super().close()
 
-    def _show(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._bar.console.print(text, highlight=False, markup=False)
 
     def _show_step(self, text: str) -> None:

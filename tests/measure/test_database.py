@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DataError
-from dragoman.measure.database import RecordsFile, read
+from dragoman.measure.database import RecordsFile, attempts, last_reason, read
 from dragoman.measure.records import (
     COLUMNS,
     PHASES,
@@ -44,6 +44,15 @@ def test_numbers_come_back_in_seconds(file: RecordsFile, tmp_path: Path) -> None
     records = read(tmp_path / "records.db")
     assert records.phase("exchange").tolist() == [0.1, 0.000123, 30.0]
     assert records.steps["step"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["a#2", "a?b", "100%25", "a run"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    path = tmp_path / name / "records.db"
+    RecordsFile(path).replace_attempt(Attempt(number=0, started=0, first_step=1, ranks=2, reason="finished"))
+    assert len(read(path).attempts) == attempts(path) == 1
+    assert last_reason(path) == "finished"
 
 
 def test_steps_made_again_supersede_the_old_ones(file: RecordsFile, tmp_path: Path) -> None:

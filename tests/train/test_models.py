@@ -20,8 +20,7 @@ from tests.train.runs import Task
 
 def test_a_run_its_best_and_its_checkpoints_are_models(unbroken: Unbroken) -> None:
     folder = RunFolder(unbroken(1))
-    assert models.find(folder.path) == folder.best
-    assert models.find(folder.best) == folder.best
+    assert models.find(folder.path) == models.find(folder.best) == folder.best.resolve()
     assert models.find(folder.checkpoint(8)) == folder.checkpoint(8)
 
 
@@ -44,6 +43,28 @@ def test_the_newest_checkpoints_are_averaged(unbroken: Unbroken) -> None:
     for name, tensor in models.weights(paths).items():
         torch.testing.assert_close(tensor, (first[name] + second[name]) / 2)
         assert not torch.equal(tensor, second[name])
+
+
+def test_what_only_training_needs_may_be_gone_from_a_checkpoint(unbroken: Unbroken, tmp_path: Path) -> None:
+    slim = shutil.copytree(RunFolder(unbroken(1)).checkpoint(8), tmp_path / "slim")
+    for name in ("optimizer.safetensors", "state.json"):
+        (slim / name).unlink()
+    assert models.load([slim], torch.device("cpu")).model
+    whole = (slim / "model.safetensors").read_bytes()
+    (slim / "model.safetensors").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(DataError, match="not the content that was written"):
+        models.load([slim], torch.device("cpu"))
+
+
+def test_a_best_that_names_another_checkpoint_meanwhile_does_no_harm(
+    unbroken: Unbroken, tmp_path: Path
+) -> None:
+    run = RunFolder(shutil.copytree(unbroken(1), tmp_path / "run", symlinks=True))
+    before = models.find(run.path)
+    run.best.unlink()
+    run.best.symlink_to(run.checkpoint(8).relative_to(run.path))
+    assert models.find(run.path) == run.checkpoint(8) != before
+    assert before.is_dir() and not before.is_symlink()
 
 
 def test_too_few_checkpoints_to_average_is_wrong_use(unbroken: Unbroken) -> None:

@@ -4,8 +4,14 @@ import os
 import pty
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
+from rich.console import Console
+
+from dragoman.measure.quality import Evaluation, Score
+from dragoman.train.view import BarView
 from tests.train import runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
@@ -32,6 +38,31 @@ def test_without_a_terminal_there_are_plain_lines_only_those_of_the_log(unbroken
     stdout = (unbroken(2) / "stdout").read_text()
     assert stdout == runs.log(unbroken(2))
     assert "\x1b" not in stdout and "\r" not in stdout
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # of the bar's own thread
+def test_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
+    is_through = False
+    master, slave = pty.openpty()
+    with suppress(OSError), open(slave, "w") as terminal:  # closing it fails once more
+        shown = BarView(tmp_path / "log.txt", 10, 0, Console(file=terminal, force_terminal=True))
+        os.close(master)
+        shown.say("evaluation at step 5")
+        shown.tick(6)
+        shown.close()
+        is_through = True
+    assert is_through
+    assert (tmp_path / "log.txt").read_text() == "evaluation at step 5\n"
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [("bleu", "Best BLEU 12.50 at step 8 (tok:13a)"), ("loss", "Best held-out loss 3.2500 at step 8")],
+)
+def test_the_best_is_called_by_what_it_is_best_at(metric: str, said: str) -> None:
+    score = Score(value=12.5, signature="tok:13a")
+    made = Evaluation(step=8, eval_loss=3.25, train_sample_loss=3, bleu=score, chrf=score, seconds=1)
+    assert made.best_by(metric) == said
 
 
 def test_on_a_terminal_a_bar_is_drawn_and_ctrl_c_saves(task: Task, tmp_path: Path) -> None:
