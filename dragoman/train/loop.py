@@ -47,6 +47,10 @@ def train(state: State, run: Run) -> StopReason:
         return reason
     run.stepper.settle(next(run.batches.after(state.position)))
     run.recorder.started(state.step)
+    if _owes_evaluation(state, run):
+        _evaluate(state, run)
+        if reason := stopping.after_evaluation(state):
+            return reason
     pace = Pace()
     run.phases.begin("data")
     batches = Lookahead(run.batches.after(state.position))
@@ -79,6 +83,12 @@ def _is_worth_saving(state: State, reason: StopReason | None) -> bool:
 
 def _due(every: int, state: State, run: Run, reason: StopReason | None) -> bool:
     return state.step % run.stepper.whole_rounds(every) == 0 or reason is not None
+
+
+def _owes_evaluation(state: State, run: Run) -> bool:
+    """A run that was stopped at a step with one made none there: stopping must not take long."""
+    is_done = any(evaluation.step == state.step for evaluation in state.history)
+    return state.step > 0 and not is_done and _due(state.config.evaluate.every, state, run, None)
 
 
 def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:

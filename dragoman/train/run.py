@@ -33,7 +33,7 @@ from dragoman.sync.world import World
 from dragoman.train import exchanging, models, optimizer, recording, resume, stopping
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
-from dragoman.train.interrupt import Interrupt
+from dragoman.train.interrupt import Interrupt, die_at_once
 from dragoman.train.loop import Run, train
 from dragoman.train.saver import Saver, main_saver, replica_saver
 from dragoman.train.state import State
@@ -83,8 +83,9 @@ def _check_folder(path: Path) -> None:
 
 def run(job: Job) -> StopReason:
     """One rank's whole life. Raises what rank 0 has to report."""
-    interrupt = Interrupt()
+    die_at_once()
     with worlds.explained(), worlds.join(job.settings.sync.timeout_seconds) as world, ExitStack() as stack:
+        interrupt = Interrupt()
         topology = topologies.find(world)
         start = at_start.check(world, topology, job.data, job.folder.path, job.settings)
         data = DataSet(job.data)

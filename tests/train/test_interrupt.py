@@ -1,5 +1,6 @@
 """Signals: a run saves, says how to go on and leaves; without its launcher it does not train on alone."""
 
+import os
 import shlex
 import signal
 import subprocess
@@ -11,6 +12,14 @@ from dragoman.rundir import RunFolder
 from tests.train import runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
+
+# The second rank takes its time before it imports anything.
+LATE = """
+import os, signal, time
+if os.environ.get("RANK") == "1":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    time.sleep(600)
+"""
 
 
 def test_a_signal_saves_and_tells_the_command_to_go_on(
@@ -43,6 +52,24 @@ def test_ranks_whose_launcher_is_killed_save_and_leave(task: Task, tmp_path: Pat
     stopped_at = RunFolder(tmp_path).checkpoint_steps()[-1]
     assert f"Stopped at step {stopped_at}, saved." in runs.log(tmp_path)
     assert stopped_at == runs.steps_in_log(tmp_path)[-1]
+
+
+def test_ctrl_c_while_a_rank_has_not_come_yet_ends_at_once(task: Task, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(LATE)
+    environment = runs.environment(PYTHONPATH=str(tmp_path))
+    with runs.started_training(task, tmp_path / "run", workers=2, env=environment) as process:
+
+        def is_waiting() -> bool:
+            """The first rank is connected to where ranks meet."""
+            first = [rank for rank in runs.ranks_of(process.pid) if rank.environ().get("RANK") == "0"]
+            return bool(first and first[0].net_connections())
+
+        runs.wait_until("the first rank waits", is_waiting, process)
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
+    assert process.returncode == 1
+    assert "ended before they had saved" in stderr
+    assert "Traceback" not in stderr
 
 
 def test_nohup_outlives_its_terminal(task: Task, tmp_path: Path) -> None:

@@ -38,6 +38,19 @@ def test_a_finished_run_says_so_again_and_changes_no_checkpoint(here: Here, tmp_
     assert runs.log(tmp_path).count("Finished training: 6 steps") == 2
 
 
+def test_a_run_stopped_at_an_evaluation_makes_up_for_it(here: Here, tmp_path: Path) -> None:
+    here.train(tmp_path / "whole", *SHORT)
+    here.train(tmp_path / "pieces", *SHORT, "train.stop_at=3")
+    here.train(tmp_path / "pieces", *SHORT)
+    whole, pieces = (RunFolder(tmp_path / name) for name in ("whole", "pieces"))
+    scores = [
+        [(row.step, row.eval_loss, row.bleu) for row in database.read(folder.records).evaluations]
+        for folder in (whole, pieces)
+    ]
+    assert scores[0] == scores[1] and len(scores[0]) == 2
+    assert whole.best.readlink() == pieces.best.readlink()
+
+
 def test_a_run_that_was_stopped_is_finished_by_asking_for_no_more_steps(here: Here, tmp_path: Path) -> None:
     """Nothing is left to do, but the records still say that it did not end by itself."""
     assert here.train(tmp_path, *SHORT, "train.stop_at=4") == StopReason.STOPPED
