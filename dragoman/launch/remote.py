@@ -20,6 +20,7 @@ from dragoman.launch.environment import SAVE_SECONDS
 from dragoman.launch.hosts import is_this_machine
 
 _AGENT = [sys.executable, "-m", "dragoman.launch.agent"]
+_KINDS = {"hello", "answer", "error", "line", "exit"}  # of what it says
 # Port, key and user are the business of the user's own ~/.ssh/config. BatchMode: nobody is there to type a
 # password. A host that is silent for a minute (6 x 10 s) is lost.
 _OPTIONS = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=10", "ServerAliveCountMax=6"]
@@ -154,15 +155,12 @@ class Remote:
 
     def _hear(self, replies: IO[str]) -> None:
         for line in replies:
-            try:
-                message = json.loads(line)
-            except ValueError:  # a greeting of the login shell
-                continue
+            message = _message(line)
             if "line" in message:
                 self._on_line(message["line"], message["is_error"])
             elif "exit" in message:
                 self.exit_code = message["exit"]
-            else:
+            elif message:
                 self._answers.put(message)
         self._process.wait()
         self._listening[0].join()
@@ -191,3 +189,12 @@ class Remote:
         return DragomanError(
             f"the connection ended ({last})", path=self.name, hint=f"look at it by hand: ssh {self.name}"
         )
+
+
+def _message(line: str) -> dict[str, Any]:
+    """What the agent says; empty for what the login shell says before it, which may be JSON: a number."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) and message.keys() & _KINDS else {}

@@ -1,6 +1,7 @@
 """A host through ssh, and what is said when it cannot be had."""
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,11 +75,12 @@ def test_a_host_without_our_python_or_without_us_is_named(cluster: Cluster) -> N
     assert ask(cluster, "h9").startswith("h9: no such host")
 
 
-def test_a_talkative_login_is_not_taken_for_an_answer(cluster: Cluster) -> None:
+@pytest.mark.parametrize("words", ["welcome to h1", "42", "null", '"hi"', "{}", "[1]"])
+def test_a_talkative_login_is_not_taken_for_an_answer(cluster: Cluster, words: str) -> None:
     greeting = Path(f"/proc/{cluster.first_process(1)}/root/etc/ssh/sshrc")
-    greeting.write_text("echo welcome to h1\n")
+    greeting.write_text(f"echo {shlex.quote(words)}\n")
     try:
-        assert cluster.run(0, ["ssh", "h1", "true"]).stdout == "welcome to h1\n"
+        assert cluster.run(0, ["ssh", "h1", "true"]).stdout == f"{words}\n"
         assert ask(cluster, "h1") == "eth0"
     finally:
         greeting.unlink()
