@@ -71,7 +71,9 @@ def explain(records: Records) -> Finding:
     rose = rise(losses)
     if not gains and not rose:
         count = (steps > 0).sum()  # one before the first step says nothing of training
-        because = f"{count} evaluations have a held-out loss, and a curve needs {LEAST_POINTS}"
+        because = (
+            f"{count} evaluations after the first step have a held-out loss, a curve needs {LEAST_POINTS}"
+        )
         return unknown("convergence", because, numbers)
     for gain in gains:
         numbers |= gain.numbers()

@@ -8,7 +8,7 @@ from dragoman.explain import words
 from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, without_exchange
 from dragoman.explain.finding import Finding, known
 from dragoman.explain.gpus import BUSY, GpuUse, gpu_use
-from dragoman.explain.link_only import judge
+from dragoman.explain.link_only import NOT_RIGHT, impossible, judge
 from dragoman.explain.outside import outside_advice, outside_seconds
 from dragoman.explain.parts import StepParts, mean, settled, step_parts
 from dragoman.explain.straggler import straggler
@@ -182,8 +182,10 @@ def _from_meters(records: Records, parts: StepParts | None, gpu: GpuUse | None) 
         evidence.append("utilisation, power_share: the GPUs' own meters")
         facts.append(_meters(gpu))
     if parts and records.facts.computing_seconds:
-        low, high = (min(1.0, seconds / parts.seconds) for seconds in records.facts.computing_seconds)
-        numbers |= known(compute_share_low=low, compute_share_high=high)
+        low, high = (seconds / parts.seconds for seconds in records.facts.computing_seconds)
+        if not impossible(records, parts):
+            low, high = min(1.0, low), min(1.0, high)
+            numbers |= known(compute_share_low=low, compute_share_high=high)
         evidence.append(f"compute_share: estimated: {records.facts.computing_inputs}")
         facts.append(f"by the cost model computing takes {words.share(low)} to {words.share(high)} of a step")
     verdict, meaning = _judged(records, parts, gpu)
@@ -219,6 +221,10 @@ def _judged(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> tu
         return "waiting_network", f"{busy}{look} (for the network, or in it for a slower rank)"
     if gpu and gpu.is_working and (gpu.utilisation is None or gpu.utilisation >= BUSY):
         return "computing", ""
+    if parts and impossible(records, parts):
+        return "unknown", f", more than there is: {NOT_RIGHT}"
+    if gpu and gpu.is_busy_waiting:
+        return "unknown", ": busy, but not computing; what they waited for was not recorded"
     if gpu is None and parts and records.facts.computing_seconds:
         if records.facts.computing_seconds[0] * BOTTLENECK >= parts.seconds:
             return "computing", ""

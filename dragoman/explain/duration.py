@@ -19,11 +19,11 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
     if start is None and (not len(seconds) or _steps(records) is None):
         return unknown("duration", "neither the times of attempts nor of steps were recorded")
     wall = end - start or None if start is not None and end is not None else None
-    evaluation = event_seconds(records, "evaluation") if records.events else None
+    evaluation = _seconds_of(records, "evaluation")
     split = {
         "training_seconds": _training(records, seconds, evaluation),
         "evaluation_seconds": evaluation,
-        "checkpoint_seconds": event_seconds(records, "checkpoint") if records.events else None,
+        "checkpoint_seconds": _seconds_of(records, "checkpoint"),
         "startup_seconds": _startup(records),
         "restart_seconds": _restarts(records),
     }
@@ -47,6 +47,13 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         evidence=_evidence(records, wall is not None),
         confidence="estimated" if records.facts.one_mean else "measured",
     )
+
+
+def _seconds_of(records: Records, kind: str) -> float | None:
+    """None where it is not known: our own runs record every kind, a log of others only what it times."""
+    is_own = records.facts.source == "dragoman" and bool(records.events)
+    is_timed = any(event.kind == kind for event in records.events)
+    return event_seconds(records, kind) if is_own or is_timed else None
 
 
 def _steps(records: Records) -> int | None:

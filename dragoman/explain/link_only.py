@@ -32,6 +32,8 @@ from dragoman.measure.records import Records
 # An order names one of two bonded ports, or one direction of two. A run that sends more than twice that is on
 # another link than the one that somebody had in mind.
 ORDER_IS_WRONG = 2.0
+PLAUSIBLE_SHARE = 0.9  # of the least time of computing by the cost model: a shorter step is a slip
+NOT_RIGHT = "its time (steps per second?), the batch or the GPU is not right"
 NEEDED = "Needed: the link's rate, the GPUs' power in training, or the GPU's type, batch and parameters."
 
 
@@ -89,9 +91,18 @@ def from_link(
 
 
 def judge(records: Records, parts: StepParts, gpu: GpuUse | None) -> Judgement:
+    if least := impossible(records, parts):
+        shorter = f"for a step cannot be shorter than the {words.seconds(least)} that its computing takes"
+        return Judgement("unknown", f"Unknown, {shorter}; {NOT_RIGHT}", _by_link(records, parts), None)
     link, computing = _by_link(records, parts), _by_computing(records, parts)
     verdict, opening = _verdict(link, computing, gpu)
     return Judgement(verdict, opening, link, computing)
+
+
+def impossible(records: Records, parts: StepParts) -> float | None:
+    """The least seconds of computing, if the step is shorter than that; None where all is well."""
+    least = records.facts.computing_seconds[0] if records.facts.computing_seconds else 0.0
+    return least if parts.seconds < PLAUSIBLE_SHARE * least else None
 
 
 def bounds(step_seconds: float, exchange_seconds: float) -> tuple[float, float]:

@@ -198,6 +198,8 @@ def _evaluation_seconds(run: Gathered, intervals: Table) -> list[Event]:
     first, last = intervals["step"] - intervals["steps"] + 1, intervals["step"]
     with_one = np.zeros(len(last), dtype=bool)
     for row in run.evaluations:
+        if row.step == 0:  # before the first step: part of the start
+            continue
         with_one |= (first <= row.step + 1) & (row.step + 1 <= last) & (intervals["attempt"] == row.attempt)
     timed = np.isfinite(intervals["seconds"])
     if not (with_one & timed).any() or not (timed & ~with_one).any():

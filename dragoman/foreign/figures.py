@@ -18,6 +18,9 @@ _DURATION = re.compile(
     rf"(?:({_NUMBER})\s*d(?:ays?)?(?![a-z])[\s,and]*)?(?:({_NUMBER})\s*h(?:(?:ou)?rs?)?(?![a-z])[\s,and]*)?"
     rf"(?:({_NUMBER})\s*m(?:in(?:ute)?s?)?(?![a-z])[\s,and]*)?(?:({_NUMBER})\s*s(?:ec(?:ond)?s?)?(?![a-z]))?"
 )
+# `23:36`, `1 day, 2:24:00` as Python shows it, `1-02:24:00` as Slurm does
+_CLOCK = re.compile(r"(?<![\d:.])(?:(\d+)(?:\s*d(?:ays?)?,?\s*|-))?(\d+):(\d\d)(?::(\d\d))?(?![\d:])")
+_STEPS = r"(?:global[_ ])?(?:steps?|it(?:eration)?s?)"
 _HOURS = (24.0, 1.0, 1 / 60, 1 / 3600)
 _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
@@ -37,8 +40,9 @@ def hours(text: str | None) -> float | None:
     """A duration: in the units that it names, as a clock shows it, or else in hours."""
     text = text or ""
     value = figure(text)
-    if clock := re.search(r"(?<![\d:.])(\d+):(\d\d)(?::(\d\d))?(?![\d:])", text):
-        return int(clock[1]) + int(clock[2]) / 60 + int(clock[3] or 0) / 3600
+    if clock := _CLOCK.search(text):
+        shown = [int(part or 0) for part in clock.groups()]
+        return sum(part * each for part, each in zip(shown, _HOURS, strict=True))
     for found in _DURATION.finditer(text):
         parts = [(_plain(part), each) for part, each in zip(found.groups(), _HOURS, strict=True) if part]
         if not parts:
@@ -51,7 +55,7 @@ def hours(text: str | None) -> float | None:
 
 
 def step_seconds(text: str | None) -> float | None:
-    """A time per step: `1.7 s`, `300ms`, `0.6 steps/s`, `4 mins for 100 steps`, `1,7`."""
+    """A time per step: `1.7 s`, `300ms`, `0.6 steps/s`, `4 mins for 100 steps`, `100 steps: 190 s`, `1,7`."""
     text = re.sub(
         r"(?<![\d,])(\d),(\d+)(?![\d,])", r"\1.\2", text or ""
     )  # no step takes thousands of seconds
@@ -59,8 +63,11 @@ def step_seconds(text: str | None) -> float | None:
     if not value or not found:
         return None
     after = text[found.end() :]
-    if re.match(rf"(?:\s*-\s*(?:{_NUMBER}))?\s*(?:steps?|it(?:eration)?s?)\s*(?:/|per)\s*s", after):
-        return 1 / value
+    if rate := re.match(rf"(?:\s*-\s*(?:{_NUMBER}))?\s*{_STEPS}\s*(?:/|per)\s*(s|min)", after):
+        return (60 if rate[1] == "min" else 1) / value
+    if taken := re.match(rf"\s*{_STEPS}\s*(?:[:=]|in|took|take)\s*(.+)", after):
+        seconds = step_seconds(taken[1])
+        return seconds / value if seconds else None
     unit = re.match(r"\s*(ms|milli|min)", after)
     value *= {"ms": 1e-3, "milli": 1e-3, "min": 60.0}[unit[1]] if unit else 1.0
     many = re.match(r"\s*[a-zA-Z]*\s*(?:for|per|/|every)\s*(\d+)\s*(?:steps|it)", after)

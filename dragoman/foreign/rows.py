@@ -119,30 +119,36 @@ def _power(text: str) -> tuple[list[float], float | None]:
 
 
 def _placing(ranks_text: str, nodes: str) -> tuple[int | None, int | None]:
-    """Ranks and machines, of `2x2`, `1+1`, `2 v100 machines`, `2 GPUs per VM`."""
+    """Ranks and machines, of `2x2`, `1+1`, `2 v100 machines`, `2 GPUs per VM`, `8 GPUs on 2 machines`."""
     ranks = figure(ranks_text)
     machines = None
     for number, names in enumerate(_SPELT, start=1):
         nodes = re.sub(rf"\b(?:{names})\b", str(number), nodes, flags=re.IGNORECASE)
-    if found := re.search(r"(\d+)\s*x\s*(\d+)", nodes):
+    if found := re.search(rf"(\d+)\s*{_MACHINE_WORDS}?\s*[x×*]\s*(\d+)", nodes, re.IGNORECASE):
         machines, ranks = int(found[1]), ranks or int(found[1]) * int(found[2])
     elif re.fullmatch(r"\d+(?:\s*\+\s*\d+)+.*", nodes):
         each = [int(number) for number in re.findall(r"\d+", nodes.split("(")[0])]
         machines, ranks = len(each), ranks or sum(each)
     elif found := re.search(rf"(\d+)\s*(?:GPUs?\s*)?per\s*{_MACHINE_WORDS}", nodes, re.IGNORECASE):
         machines = int(ranks) // int(found[1]) if ranks else None
-    elif found := re.search(rf"(\d+)\b[^,;]*\b{_MACHINE_WORDS}", nodes, re.IGNORECASE):
+    # Between the number and its noun no other number: `2 v100 machines`, and `4 GPUs on 1 machine`.
+    elif found := re.search(
+        rf"(?<![\w.])(\d+)\s*(?:[^\d\s,;]\S*\s+)*?{_MACHINE_WORDS}", nodes, re.IGNORECASE
+    ):
         machines = int(found[1])
+        if in_all := re.search(r"(\d+)\s*GPUs?\s+(?:on|in|over|across)\b", nodes, re.IGNORECASE):
+            ranks = ranks or int(in_all[1])
     return int(ranks) if ranks else None, machines or None
 
 
 def _step_seconds(cells: dict[str, str], steps: float | None, hours: float | None, row: Row) -> float | None:
     """The log's word first; a written figure if the run's length bears it out; else length over steps."""
-    if logged := figure(cells["sec_per_step_log"]):
+    logged = figures.step_seconds(cells["sec_per_step_log"])
+    whole = 3600 * hours / steps if hours and steps else None
+    if logged and not (whole and _is_rate(logged, whole)):
         return logged
     text = cells["sec_per_step_written"]
-    written = figures.step_seconds(text)
-    whole = 3600 * hours / steps if hours and steps else None
+    written = logged or figures.step_seconds(text)
     if not whole:
         return written
     if not written or abs(written / whole - 1) <= SAME_STEP:
@@ -150,13 +156,18 @@ def _step_seconds(cells: dict[str, str], steps: float | None, hours: float | Non
         is_finer = written and rounding(text) <= max(FINE, rounding(cells["hours"]))
         return written if is_finer else whole
     took = f"{words.seconds(3600 * (hours or 0))} for {steps:,.0f} steps is {words.seconds(whole)} per step"
-    if abs(1 / written / whole - 1) <= SAME_STEP:
+    if _is_rate(written, whole):
         row.remarks.append(
             ("step_time", f"The {written:g} that was written down is steps per second: {took}")
         )
     else:
         row.remarks.append(("step_time", f"The {written:g} s that were written down do not fit: {took}"))
     return whole
+
+
+def _is_rate(value: float, step_seconds: float) -> bool:
+    """Steps per second, where seconds per step were asked for."""
+    return abs(1 / value / step_seconds - 1) <= SAME_STEP < abs(value / step_seconds - 1)
 
 
 def _parameters(text: str, precision: str | None) -> tuple[float, bool] | None:

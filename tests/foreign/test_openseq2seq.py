@@ -122,3 +122,11 @@ def test_a_tail_of_another_interval_counts_its_own_steps(tmp_path: Path) -> None
     found = finding(made, "duration")
     assert found.numbers["training_seconds"] == pytest.approx(500 * 2.0)
     assert "The log begins at step 1,501: these times are of its 500 steps only" in found.answer
+
+
+def test_what_a_log_does_not_time_is_not_zero(tmp_path: Path) -> None:
+    """Only the evaluation before the first step, which is part of the start; and no checkpoint."""
+    made = of(tmp_path, logs.openseq2seq(400, seconds=lambda step: 1.9 if step == 100 else 1.7))
+    numbers = finding(made, "duration").numbers
+    assert "evaluation_seconds" not in numbers and "checkpoint_seconds" not in numbers
+    assert "0 evaluations after the first step have a held-out loss" in finding(made, "convergence").answer

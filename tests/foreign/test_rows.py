@@ -53,6 +53,20 @@ def test_steps_per_second_written_as_seconds_are_found_out(tmp_path: Path) -> No
     assert "The 0.6 that was written down is steps per second" in found.answer
 
 
+@pytest.mark.parametrize(
+    ("logged", "seconds", "is_slip"),
+    [("0.52", 1.9, True), ("1900 ms", 1.9, False), ("1,829", 1.829, False), ("1.75", 1.75, False)],
+)
+def test_a_slip_in_the_log_column_is_found_out(
+    tmp_path: Path, logged: str, seconds: float, is_slip: bool
+) -> None:
+    """26.4 hours for 50,000 steps: 1.9 s each."""
+    row = f'd,P100,2x2,4,,,fp32,,50000,26.4,,"{logged}",,,,,'
+    found = answers(tmp_path, row)["d"]["step_time"]
+    assert found.numbers["mean_seconds"] == pytest.approx(seconds, abs=0.001)
+    assert ("is steps per second" in found.answer) == is_slip
+
+
 def test_the_log_is_believed_before_what_was_written(tmp_path: Path) -> None:
     found = answers(tmp_path, "c,P100,2x2,4,,,fp32,,,roughly 24,about 300ms,1.829 mean (8 pts),,,,,")["c"]
     assert found["step_time"].numbers["mean_seconds"] == 1.829
@@ -75,6 +89,12 @@ def test_what_a_row_leaves_out_is_taken_from_the_others_and_called_assumed(tmp_p
         ("2 v100 machines", "4", (4, 2)),
         ("2 GPUs per VM in screenshot", "4", (4, 2)),
         ("2x2 (-n 4)", "4", (4, 2)),
+        ("2×4", "", (8, 2)),
+        ("2 X 4", "", (8, 2)),
+        ("4 nodes x 2 GPUs", "", (8, 4)),
+        ("4 GPUs on one machine", "4", (4, 1)),
+        ("8 GPUs on 2 machines", "", (8, 2)),
+        ("2 (two) machines", "4", (4, 2)),
         ("", "", (None, None)),
     ],
 )

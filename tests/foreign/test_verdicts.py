@@ -100,3 +100,17 @@ def test_an_order_that_the_run_exceeds_twice_is_not_believed() -> None:
     found = network(**(FACTS | {"step_seconds": 1.1, "gpu": "K80"}), link="1gbit")
     assert found.verdict == "unknown"
     assert "the 1 Gbit/s that were named cannot be this link's rate" in found.answer
+
+
+def test_a_step_shorter_than_its_computing_is_a_slip_and_no_verdict() -> None:
+    given = FACTS | {"step_seconds": 0.25, "gpu": "P100", "precision": "fp32", "batch": 256}
+    made = {finding.id: finding for finding in diagnose([], Given(**given, link="1gbit")).findings}
+    for id in ("network", "device_utilisation"):
+        assert made[id].verdict == "unknown"
+        assert "(steps per second?), the batch or the GPU is not right" in made[id].answer
+
+
+def test_a_busy_gpu_that_draws_little_is_not_computing() -> None:
+    given = Given(ranks=2, machines=1, gpu_power="42/250", gpu_util=100, step_seconds=1.9)
+    answer = next(f for f in diagnose([], given).findings if f.id == "device_utilisation").answer
+    assert "busy, but not computing; what they waited for was not recorded" in answer
