@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ MOST_ROWS = 1_000_000  # of steps in memory; a longer run is thinned
 
 
 def assemble(run: Gathered, name: str) -> Records:
+    _keep_newest(run)
     attempts = _attempts(run)
     intervals = _living({key: np.array(values) for key, values in run.intervals.items()}, run)
     intervals = _on_one_clock(intervals, attempts)
@@ -57,6 +60,45 @@ _GPU_COLUMNS = (
     "memory_bytes",
     "temperature_celsius",
 )
+
+
+# --- runs -------------------------------------------------------------------------------------------------
+
+
+def _keep_newest(run: Gathered) -> None:
+    """nohup appends: a log may hold a run that finished, and after it another one, from its first step on."""
+    before = max(
+        (
+            one.number
+            for one, other in pairwise(run.starts)
+            if one.reason == "finished" and _is_new(one, other)
+        ),
+        default=0,
+    )
+    if not before:
+        return
+    steps = ", ".join(f"{start.last_step:,} steps" for start in run.starts[:before] if start.last_step)
+    run.remark("duration", f"The log also holds what was run before, to its end ({steps}): not counted here")
+    kept = np.array(run.intervals["attempt"]) > before
+    for name, values in run.intervals.items():
+        run.intervals[name] = array("d", np.array(values)[kept] - (before if name == "attempt" else 0))
+    run.evaluations = [
+        row.model_copy(update={"attempt": row.attempt - before})
+        for row in run.evaluations
+        if row.attempt > before
+    ]
+    run.events = [
+        event.model_copy(update={"attempt": event.attempt - before})
+        for event in run.events
+        if event.attempt > before
+    ]
+    run.starts = run.starts[before:]
+    for start in run.starts:
+        start.number -= before
+
+
+def _is_new(one: Start, other: Start) -> bool:
+    return one.last_step is not None and other.first_step is not None and other.first_step < one.last_step
 
 
 # --- time -------------------------------------------------------------------------------------------------
@@ -198,7 +240,7 @@ def _evaluation_seconds(run: Gathered, intervals: Table) -> list[Event]:
     first, last = intervals["step"] - intervals["steps"] + 1, intervals["step"]
     with_one = np.zeros(len(last), dtype=bool)
     for row in run.evaluations:
-        if row.step == 0:  # before the first step: part of the start
+        if row.step <= (run.starts[row.attempt - 1].first_step or 0):  # part of the start
             continue
         with_one |= (first <= row.step + 1) & (row.step + 1 <= last) & (intervals["attempt"] == row.attempt)
     timed = np.isfinite(intervals["seconds"])

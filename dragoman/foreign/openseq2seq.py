@@ -192,6 +192,7 @@ class OpenSeq2Seq:
         if self._evaluation is None:
             return
         row, self._evaluation = self._evaluation, None
+        row.step = row.step or self._last_step or 0  # made before the first line of a start that went on
         row.attempt = self._run.start.number
         if row.eval_loss is not None:
             row.time = self._clock

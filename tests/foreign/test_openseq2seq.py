@@ -130,3 +130,32 @@ def test_what_a_log_does_not_time_is_not_zero(tmp_path: Path) -> None:
     numbers = finding(made, "duration").numbers
     assert "evaluation_seconds" not in numbers and "checkpoint_seconds" not in numbers
     assert "0 evaluations after the first step have a held-out loss" in finding(made, "convergence").answer
+
+
+def test_of_two_runs_in_one_log_the_second_is_told_and_the_first_is_named(tmp_path: Path) -> None:
+    """nohup appends to nohup.out."""
+    first = logs.openseq2seq(3000, end="*** Finished training\n")
+    made = of(tmp_path, first + logs.openseq2seq(1000, seconds=lambda step: 2.5))
+    duration = finding(made, "duration")
+    assert duration.numbers["attempts"] == 1
+    assert duration.numbers["steps"] == 1000
+    assert duration.numbers["wall_seconds"] == pytest.approx(1000 * 2.5 + 2 * 20 + 88.1)
+    assert "what was run before, to its end (3,000 steps)" in duration.answer
+    assert [row.step for row in made.records.evaluations] == [0, 401, 802]
+
+
+def test_a_finished_run_that_goes_on_is_one_run(tmp_path: Path) -> None:
+    restored = logs.HEAD.replace("Starting training from scratch", "Restored checkpoint from model.ckpt-1000")
+    more = restored + logs.pace(1000, 0.9) + "".join(logs.pace(step, 1.7) for step in (1100, 1200))
+    made = of(tmp_path, logs.openseq2seq(1000, end="*** Finished training\n") + more)
+    assert finding(made, "duration").numbers["attempts"] == 2
+    assert finding(made, "duration").numbers["steps"] == 1200
+
+
+def test_an_evaluation_right_after_a_restore_is_of_the_step_that_was_restored(tmp_path: Path) -> None:
+    restored = logs.HEAD.replace("Starting training from scratch", "Restored checkpoint from model.ckpt-2000")
+    more = restored + logs.evaluation(2.4, 0.3) + logs.pace(2000, 0.9) + logs.pace(2100, 1.8)
+    made = of(tmp_path, logs.openseq2seq(2000) + "Killed\n" + more + logs.pace(2200, 1.7))
+    assert [row.step for row in made.records.evaluations] == [0, 401, 802, 1203, 1604, 2000]
+    assert finding(made, "convergence").numbers["last_eval_loss"] == 2.4
+    assert finding(made, "duration").numbers["evaluation_seconds"] == pytest.approx(4 * 20)
