@@ -60,7 +60,11 @@ def _plan(settings: dict[str, Any]) -> tuple[Train | None, int]:
     """The schedule's settings, if they are all there and ours."""
     needed = ("train.schedule", "train.rate", "train.warmup_steps", "train.steps")
     width = settings.get("model.width")
-    if not all(name in settings for name in needed) or not isinstance(width, int) or width < 1:
+    if not isinstance(width, int) or width < 1:  # only one schedule knows of it
+        width = 0
+    if not all(name in settings for name in needed) or (
+        settings["train.schedule"] == "transformer" and not width
+    ):
         return None, 0
     try:
         return Train(**{name.removeprefix("train."): settings[name] for name in needed}), width

@@ -9,6 +9,8 @@ from dragoman.explain import words
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.measure.records import Records
 
+_CARD = "all numbers: the card that prepare wrote with the data set; tokens count EOS"
+
 
 def explain(records: Records) -> Finding:
     card = records.facts.data_card
@@ -34,7 +36,9 @@ def explain(records: Records) -> Finding:
         verdict="stated",
         answer=_answer(card, numbers, dropped) + _epochs(records, lines),
         numbers=numbers,
-        evidence=["all numbers: the card that prepare wrote with the data set; tokens count EOS"],
+        evidence=[
+            _CARD if records.facts.source == "dragoman" else f"all numbers: the log of {records.facts.source}"
+        ],
     )
 
 

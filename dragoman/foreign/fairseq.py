@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from dragoman.foreign.cluster import moment
-from dragoman.foreign.gathered import NAN, Gathered, number, printed_loss
+from dragoman.foreign.gathered import ESTIMATED, NAN, Gathered, number, printed_loss
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "fairseq"
@@ -15,7 +17,7 @@ LOOKS_FOR = "fairseq's training lines"
 # With times (0.10 on), with Hydra's, and without any (up to 0.9).
 BEGINS = (
     rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\]\[|Namespace\("
-    rb"|\| (?:epoch \d|num\. |training on|saved checkpoint|[Ll]oaded |done training|model )"
+    rb"|\| (?:epoch \d|num\. |training on|saved checkpoint|[Ll]oaded |done training|model |\S+ train )"
 )
 
 _LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| (?:INFO|WARNING|ERROR) \| (\S+) \| (.*)$")
@@ -24,6 +26,8 @@ _SIMPLE = re.compile(r"(\w+)=([^,\s]+)")
 _COLUMNS = re.compile(r"(\w+) ([^|\s]+)")
 _SETTING = re.compile(r"'(\w+)': ('[^']*'|\[[^\[\]]*\]|[^,{}\[\]]+)")
 _ARGUMENT = re.compile(r"(\w+)=('[^']*'|\[[^\[\]]*\]|[^,()]+)")
+_SCHEDULE = re.compile(r"\blr_scheduler'?(?::|=) ?(?:\{'_name': )?'(\w+)'")
+_SUBSET = re.compile(r"valid on '([^']+)' subset")
 _SETTINGS = {  # fairseq's name -> ours
     "max_update": "train.steps",
     "warmup_updates": "train.warmup_steps",
@@ -50,6 +54,7 @@ class Fairseq:
         self._run = gathered
         self._time = NAN
         self._last: tuple[int, float] | None = None  # updates and training seconds of the line before
+        self._subset = ""  # the validation set whose scores are read
         self.is_found = False
 
     def line(self, text: str) -> None:
@@ -67,10 +72,16 @@ class Fairseq:
     def _message(self, logger: str, text: str) -> None:
         if logger == "train_inner" or re.match(r"epoch \d+: +\d+ / ", text):
             self._interval(_json(text) or dict(_SIMPLE.findall(text)))
-        elif logger.startswith("valid"):
+        elif logger.startswith("valid") and self._is_first_subset(logger, text):
             self._evaluation(_json(text) or dict(_COLUMNS.findall(text)))
         elif logger.startswith(("fairseq", "fairseq_cli")):
             self._fact(text)
+
+    def _is_first_subset(self, logger: str, text: str) -> bool:
+        """Of several validation sets the one that is named first: two in one curve are none."""
+        named = _SUBSET.search(text)
+        self._subset = self._subset or (named[1] if named else logger)
+        return self._subset == (named[1] if named else logger)
 
     def _interval(self, values: dict[str, Any]) -> None:
         updates = number(values.get("num_updates"))
@@ -132,8 +143,10 @@ class Fairseq:
             run.fact("ranks", max(1, int(found[1])))
         elif found := re.match(r"[Ll]oaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)", text):
             self._last = (int(found[1]), NAN)
-        elif found := re.match(r"loaded ([\d,]+) examples from: \S*train\.", text):
-            run.fact("training_lines", int(found[1].replace(",", "")))
+        elif found := re.match(
+            r"loaded ([\d,]+) examples from: \S*train\.|\S+ train (?:\S+ )?(\d+) ex", text
+        ):
+            run.fact("training_lines", int((found[1] or found[2]).replace(",", "")))
         elif found := re.search(r"\(writing took ([\d.]+) seconds\)", text):
             run.events.append(
                 Event(
@@ -162,16 +175,38 @@ class Fairseq:
             self._run.fact(
                 "gradient_bytes_per_parameter", 2
             )  # fairseq sums gradients as the model holds them
+        schedule = _SCHEDULE.search(text)
+        if (
+            schedule
+            and schedule[1] == "inverse_sqrt"
+            and isinstance(rates := values.get("lr"), list)
+            and rates
+        ):
+            self._run.settings |= {"train.schedule": "inverse_sqrt", "train.rate": rates[0]}
         if isinstance(frequency := values.get("update_freq"), list) and frequency:
             self._run.fact("microbatches_per_rank", int(frequency[0]))
 
     def finish(self) -> None:
         if self.is_found:
             self._run.source = NAME
+            self._batch()
             self._run.remark(
                 "convergence",
                 "Held-out losses are fairseq's nll_loss, in bits per token (base 2), without smoothing",
             )
+
+    def _batch(self) -> None:
+        """What a rank computes in a step, by the means that were logged of all of them."""
+        pairs, tokens = (_median(self._run.intervals[name]) for name in ("pairs", "target_tokens"))
+        if pairs and (ranks := self._run.value("ranks")):
+            self._run.fact("pairs_per_rank", pairs / ranks, ESTIMATED)
+        if pairs and tokens:
+            self._run.fact("target_tokens_per_pair", tokens / pairs, ESTIMATED)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    known = [value for value in values if value == value]
+    return median(known) if known else None
 
 
 def _seconds(per_second: str, elapsed: float, steps: int) -> float:

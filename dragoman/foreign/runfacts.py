@@ -81,7 +81,8 @@ def _step_settings(run: Gathered) -> None:
     """What a step is, in the words of our own settings."""
     pairs, ranks = run.value("pairs_per_rank"), run.value("ranks")
     if pairs and ranks:
-        run.settings |= {"data.unit": "pairs", "data.microbatch": int(pairs), "data.step": int(pairs * ranks)}
+        each = int(pairs / (run.value("microbatches_per_rank") or 1))
+        run.settings |= {"data.unit": "pairs", "data.microbatch": each, "data.step": int(pairs * ranks)}
 
 
 def _card(run: Gathered) -> dict[str, Any]:

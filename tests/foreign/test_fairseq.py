@@ -126,3 +126,27 @@ def test_a_tail_counts_its_own_steps(tmp_path: Path) -> None:
     assert numbers(made)["duration"]["training_seconds"] == pytest.approx(500 * 2.0)
     answer = next(finding for finding in made.findings if finding.id == "duration").answer
     assert "The log begins at step 501: these times are of its 500 steps only" in answer
+
+
+def test_schedule_batch_and_lines_are_in_the_log(tmp_path: Path) -> None:
+    made = diagnose([logs.written(tmp_path, log())], Given(machines=2, link="1gbit", gpu="V100"))
+    found = {finding.id: finding for finding in made.findings}
+    assert found["learning_rate"].numbers["warmup_steps"] == 400
+    assert "falls with the square root of the step" in found["learning_rate"].answer
+    assert made.records.facts.origins["pairs_per_rank"] == "estimated"
+    assert "about 8 microbatches, 2 per rank, of up to 60 pairs" in found["step_time"].answer
+    assert not any("prepare" in line for line in found["training_set"].evidence)
+    assert numbers(
+        diagnose([logs.written(tmp_path, OLD + "| bin train 4500966 examples\n" + old(100))], Given())
+    )["training_set"] == {"lines": 4_500_966}
+
+
+def test_of_several_validation_sets_the_first_is_the_curve(tmp_path: Path) -> None:
+    text = log()
+    second = re.findall(r"(?m)^.*valid on 'valid' subset.*$", text)
+    for line in second:
+        text = text.replace(
+            line, line + "\n" + re.sub(r"nll_loss \S+", "nll_loss 7.5", line).replace("'valid'", "'valid1'")
+        )
+    found = numbers(diagnose([logs.written(tmp_path, text)], Given()))["convergence"]
+    assert (found["evaluations"], found["last_eval_loss"]) == (5, pytest.approx(3.1))

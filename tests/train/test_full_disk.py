@@ -63,7 +63,7 @@ def test_a_full_disk_stops_all_ranks_with_a_message_and_the_run_goes_on_with_roo
     )
     assert f"the checkpoint of step {kept[-1]} is intact" in stderr
     assert "saved" not in stdout
-    assert stderr.count("error:") == 1
+    assert stderr.count("error:") == 1, stderr
     assert len(list(RunFolder(run).checkpoints.iterdir())) == len(kept)  # nothing half written
     filler.unlink()
     result = runs.train(task, run, f"train.steps={kept[-1] + 2}", workers=2)
