@@ -41,9 +41,8 @@ def run(arguments: Sequence[str], node: Node) -> int:
         rdzv_backend="static" if node.address else "c10d",
         rdzv_endpoint=f"{node.address}:{node.port}" if node.address else "localhost:0",
         rdzv_configs={"rank": node.rank} if node.address else {},
-        local_addr=None
-        if node.address
-        else "127.0.0.1",  # else the host's own name, which not all can resolve
+        # Where torch would take the host's own name, which not every host can resolve.
+        local_addr=None if node.address else "127.0.0.1",
         max_restarts=0,
         signals_to_handle=",".join(_signals()),
     )
