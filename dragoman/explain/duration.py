@@ -7,7 +7,7 @@ import numpy as np
 from dragoman.explain import words
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.outside import event_seconds
-from dragoman.measure.records import Attempt, Records
+from dragoman.measure.records import Records
 
 ENDED_BY_ITSELF = ("finished", "no improvement")
 RECENT_STEPS = 200  # their mean tells the pace of the steps to come
@@ -107,16 +107,9 @@ def _startup(records: Records) -> float | None:
         begun = (records.steps["ended"] - records.steps["seconds"])[mine]
         begun = begun[np.isfinite(begun)]
         if len(begun):
-            wait = float(begun.min()) - attempt.started - _evaluated_before(records, attempt, begun.min())
             # to a millisecond: floating point leaves a trace where the two are the same moment
-            waits.append(max(0.0, round(wait, 3)))
+            waits.append(max(0.0, round(float(begun.min()) - attempt.started, 3)))
     return sum(waits) if waits else None
-
-
-def _evaluated_before(records: Records, attempt: Attempt, first_step: float) -> float:
-    """Seconds of an evaluation that the attempt before owed: it is not part of starting."""
-    own = (event for event in records.events if event.attempt == attempt.number)
-    return sum(event.seconds for event in own if event.kind == "evaluation" and event.time < first_step)
 
 
 def _restarts(records: Records) -> float | None:

@@ -162,17 +162,15 @@ def load_replica(path: Path) -> tuple[ReplicaState, dict[str, Tensor]]:
     return state, load_file(path / OPTIMIZER_FILE)
 
 
-def verify(path: Path) -> Manifest:
+def verify(path: Path, required: Set[str] = REQUIRED) -> Manifest:
     """Every file is there and is what was written."""
-    manifest = _manifest(path, REQUIRED)
+    manifest = _manifest(path, required)
     _check(path, manifest.files)
     return manifest
 
 
 def verify_replica(path: Path) -> Manifest:
-    manifest = _manifest(path, REQUIRED_OF_REPLICA)
-    _check(path, manifest.files)
-    return manifest
+    return verify(path, REQUIRED_OF_REPLICA)
 
 
 def verify_model(path: Path) -> None:
