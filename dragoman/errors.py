@@ -3,7 +3,11 @@
 DragomanError        the run or check failed (exit code 1)
 ├── UsageError       wrong use: an option, an argument (exit code 2)
 │   └── ConfigError  a config file or a --set
-├── DataError        a file holds something it should not
+├── DataError        a file holds something it should not; of text and corpora, or one of these kinds:
+│   ├── DataSetError     a prepared data set: its card, its arrays, its vocabulary
+│   ├── CheckpointError  a checkpoint or a model folder, also an exported one
+│   ├── RecordsError     what a run wrote about itself: records.db, provenance.json, plan.json
+│   └── LogError         a log or a recording of another program
 └── DownloadError    a file could not be fetched, or is not the one expected
 
 Each says what was found, where (file, line), and what to try. None of them shows a traceback.
@@ -11,6 +15,8 @@ Each says what was found, where (file, line), and what to try. None of them show
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -47,8 +53,58 @@ class ConfigError(UsageError):
 
 
 class DataError(DragomanError):
-    pass
+    expected = "a file of this kind"
+
+
+class DataSetError(DataError):
+    expected = "part of a data set made by dragoman prepare"
+
+
+class CheckpointError(DataError):
+    expected = "part of a model saved by dragoman"
+
+
+class RecordsError(DataError):
+    expected = "a record of a dragoman run"
+
+
+class LogError(DataError):
+    expected = "a log that can be read"
 
 
 class DownloadError(DragomanError):
     pass
+
+
+@contextmanager
+def reading(path: Path | str, kind: type[DataError] = DataError, hint: str = "") -> Iterator[None]:
+    """Names the file, as an error of its kind, whatever goes wrong inside while its content is taken in.
+
+    Nothing that a file holds may end as a bare KeyError. Keep the block to reading and parsing: a mistake
+    of ours elsewhere must not be blamed on the file.
+    """
+    try:
+        yield
+    except DragomanError:
+        raise
+    except OSError as error:
+        error.filename = error.filename or str(path)  # e.g. "No space left on device" comes without one
+        raise
+    except MemoryError:
+        raise kind("asks for more memory than there is", path=path, hint=hint) from None
+    except Exception as error:
+        raise kind(f"not {kind.expected} ({_in_words(error)})", path=path, hint=hint) from error
+
+
+_MOST_CHARACTERS = 200  # of a foreign message: some quote the whole content of the file
+
+
+def _in_words(error: Exception) -> str:
+    """One line of what another library has to say."""
+    if isinstance(error, KeyError) and error.args:
+        return f"{error.args[0]!r} is missing"
+    if found := getattr(error, "errors", None):  # pydantic's: a list of places with what is wrong there
+        first = found()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_MOST_CHARACTERS]
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}"[:_MOST_CHARACTERS] if lines else type(error).__name__
