@@ -64,7 +64,7 @@ def measure(case: Case, data: Path, folder: Path) -> dict[str, Any]:
     settings = [*case.settings, *never, f"train.steps={steps}", "evaluate.beam=1"]
     folder.mkdir(parents=True)
     times = folder / "times.txt"
-    command = [*PYTHON, "torch.distributed.run", "--standalone", f"--nproc-per-node={case.workers}", "--"]
+    command = [*PYTHON, "dragoman.launch.ranks", str(case.workers)]
     command += [str(HERE / "unrecorded.py"), str(times), str(case.spell_steps)]
     command += ["train", str(HERE.parent / "configs" / case.config), "--data", str(data)]
     command += ["--run", str(folder / "run"), *(word for pair in settings for word in ("--set", pair))]

@@ -138,7 +138,7 @@ def train(
     """Trains to the end and explains. `settings` are key=value, as for --set."""
     run = RunFolder(folder)
     folder.mkdir(parents=True)
-    words = ["--", str(HERE / program), *where.hindrances, *train_words(config, data, folder, settings)]
+    words = [str(HERE / program), *where.hindrances, *train_words(config, data, folder, settings)]
     (_on_hosts if where.hosts else _here)(words, run, where)
     return outcome_of(database.read(run.records), where)
 
@@ -170,8 +170,8 @@ def _saved(records: Records, where: Setting) -> float:
 
 def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
     cores = sorted(os.sched_getaffinity(0))[: where.workers]
-    command = ["taskset", "-c", ",".join(map(str, cores)), *PYTHON, "torch.distributed.run", "--standalone"]
-    command += [f"--nproc-per-node={where.workers}", *words]
+    command = ["taskset", "-c", ",".join(map(str, cores)), *PYTHON, "dragoman.launch.ranks"]
+    command += [str(where.workers), *words]
     environment = {**os.environ, **OURS}
     with _output(run.path, 0) as output:
         process = subprocess.Popen(
@@ -191,7 +191,10 @@ def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
 
 
 def _on_hosts(words: Sequence[str], run: RunFolder, where: Setting) -> None:
-    with Cluster(where.hosts, where.rate) as cluster, started(cluster, words, run, where) as processes:
+    with (
+        Cluster(where.hosts, where.rate) as cluster,
+        started(cluster, ["--", *words], run, where) as processes,
+    ):
         wait_for_step(0, run, processes)  # being slow from the start would only take longer
         with _hindered(cluster, where):
             wait_for_step(where.relief_step or NEVER, run, processes)

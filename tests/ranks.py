@@ -23,10 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dragoman.launch import environment
 from testbed import Cluster
 
 WAIT_SECONDS = 120  # for what takes seconds: the machine may be busy
-OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 PORT = 29_400  # on hosts of a test bed, where everything is free
 _FORKS = multiprocessing.get_context("forkserver")
 # dynamo: torch imports it when the first optimizer is made, and that takes as long as all the rest
@@ -52,8 +52,8 @@ class Ended:
 
 def place(rank: int, size: int, local_rank: int, local_size: int, address: str, port: int) -> dict[str, str]:
     """What a launcher tells a rank."""
-    values = (rank, size, local_rank, local_size, address, port)
-    return dict(zip(OF_A_RANK, map(str, values), strict=True)) | {"OMP_NUM_THREADS": "1"}
+    told = environment.place(rank, size, local_rank, local_size, address, port)
+    return told | {"OMP_NUM_THREADS": "1"}
 
 
 def run(module: str, arguments: Sequence[object], count: int) -> Ended:

@@ -109,8 +109,7 @@ def train(
 
     job = Job(filled, data, RunFolder(run), start_from, command)
     if is_rank:
-        with environment.under_way():
-            run_rank(job)
+        run_rank(job)
         leave(0)
     check(job)
     check_beginning(job)

@@ -28,6 +28,11 @@ from dragoman.sync.world import World
 
 _CLOCK_READINGS = 5  # the one with the shortest round trip counts
 
+_TORCHRUN_TRUSTS = (
+    "torchrun's rendezvous trusts the network: it listens on all interfaces, and whoever reaches it can run "
+    "code here. --workers and --hosts have no such port (SECURITY.md)"
+)
+
 
 class AllReduceProbe(NamedTuple):
     """A plain one over all ranks."""
@@ -59,7 +64,11 @@ def check(world: World, topology: Topology, data: Path, run: Path, settings: Tra
     ranks = gather(world, own)
     exchanged = AllReduceProbe(time.time(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None
     lines = done_by_main(world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged))
-    return Start(lines or [], sum(peaks), began, peak_seconds, exchanged)
+    return Start([*_trust(world), *(lines or [])], sum(peaks), began, peak_seconds, exchanged)
+
+
+def _trust(world: World) -> list[str]:
+    return [_TORCHRUN_TRUSTS] if world.under_torchrun else []
 
 
 def gather(world: World, own: Host, clock: Callable[[], float] = time.time) -> list[Host]:

@@ -13,7 +13,6 @@ connection, it has its ranks save, ends what is left of them, and goes. Nothing 
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -28,12 +27,11 @@ from typing import IO, Any
 
 import psutil
 
-from dragoman import __version__
+from dragoman import __version__, orphans
 from dragoman.errors import DragomanError
 from dragoman.launch.environment import SAVE_SECONDS
 
-_PR_SET_CHILD_SUBREAPER = 36  # of prctl(2)
-_KILL_SECONDS = SAVE_SECONDS + 30.0  # torchrun ends its ranks after SAVE_SECONDS: it is given the time to
+_KILL_SECONDS = SAVE_SECONDS + 30.0  # a node ends its ranks after SAVE_SECONDS: it is given the time to
 _LOOK_SECONDS = 0.1
 
 # All that can be called. Arguments and answers are plain JSON.
@@ -164,8 +162,7 @@ def _alive() -> list[psutil.Process]:
 
 
 def main() -> None:
-    if sys.platform == "linux":  # ranks whose torchrun is killed become our children, and end with us
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    orphans.adopt_orphans()  # ranks whose node is killed become our children, and end with us
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed here is no reply
     agent = Agent(sys.stdin, replies)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from dragoman.data.parallel import cores
+from dragoman.sync.route import LISTENER
 
 # After Ctrl-C or SIGTERM: time to finish a step or an evaluation and to save, before ranks are killed.
-SAVE_SECONDS = 300
+SAVE_SECONDS = 300.0
+# Ranks that lost another cannot agree on a state to save: they say so and leave, or wait for it in vain.
+AFTER_LOSS_SECONDS = 30.0
+# What a launcher tells a rank, in torch's words.
+PLACE = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _TYPED = "DRAGOMAN_COMMAND"
-_UNDER_WAY = "DRAGOMAN_UNDER_WAY"  # a folder with a file for each rank that has begun and not ended well
 # What a user sets for the whole run and means for every host. Addresses and interfaces differ by host.
 _FOR_EVERY_HOST = ("NCCL_", "TORCH_")
 
@@ -22,7 +22,6 @@ def for_ranks(workers: int) -> dict[str, str]:
     """What so many ranks on this machine need beside what the user has set."""
     wanted = {
         "OMP_NUM_THREADS": str(max(1, cores() // workers)),
-        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(SAVE_SECONDS),
         "TORCH_CPP_LOG_LEVEL": "ERROR",  # else it warns of every address that has no name
     }
     return {name: value for name, value in wanted.items() if name not in os.environ}
@@ -33,32 +32,15 @@ def for_every_host() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(_FOR_EVERY_HOST)}
 
 
-@contextmanager
-def ranks_under_way() -> Iterator[Path]:
-    """A folder in which each rank started meanwhile has a file, from its beginning until it ends well.
-
-    torchrun keeps the exit codes of ranks to itself when it is told to stop.
-    """
-    with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
-        os.environ[_UNDER_WAY] = folder
-        try:
-            yield Path(folder)
-        finally:
-            del os.environ[_UNDER_WAY]
+def place(rank: int, size: int, local_rank: int, local_size: int, address: str, port: int) -> dict[str, str]:
+    """Which rank of which world a process is, and where its ranks meet."""
+    values = (rank, size, local_rank, local_size, address, port)
+    return dict(zip(PLACE, map(str, values), strict=True))
 
 
-@contextmanager
-def under_way() -> Iterator[None]:
-    """Marks this rank as one that has something to end well. A mark that cannot be made must not stop it."""
-    folder = os.environ.get(_UNDER_WAY)
-    mark = Path(folder, os.environ["RANK"]) if folder else None
-    if mark:
-        with suppress(OSError):
-            mark.touch()
-    yield
-    if mark:
-        with suppress(OSError):
-            mark.unlink()
+def with_listener(descriptor: int) -> dict[str, str]:
+    """For rank 0: the socket at which the others find it, open already."""
+    return {LISTENER: str(descriptor)}
 
 
 def with_command(command: str) -> dict[str, str]:

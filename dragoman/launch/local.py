@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.launch import elastic
-from dragoman.launch.elastic import Node
+from dragoman.launch import ranks
+from dragoman.launch.ranks import Node
 
 
 def run(arguments: Sequence[str], workers: int) -> int:
-    """Starts `dragoman ARGUMENTS` as so many ranks; their exit code."""
-    return elastic.run(arguments, Node(workers))
+    """Runs `dragoman ARGUMENTS` as this many ranks; their exit code."""
+    return ranks.run(["-m", "dragoman", *arguments], Node(workers))

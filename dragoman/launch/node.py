@@ -9,8 +9,9 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dragoman.launch import elastic, environment
-from dragoman.launch.elastic import Node
+from dragoman import orphans
+from dragoman.launch import environment, ranks
+from dragoman.launch.ranks import Node
 
 MODULE = "dragoman.launch.node"
 
@@ -32,18 +33,13 @@ def request(training: Training, node: Node) -> str:
 def main() -> int:
     asked = json.load(sys.stdin)
     training, node = Training(**asked["training"]), Node(**asked["node"])
-    os.environ.update(environment.with_command(training.command) | environment.for_ranks(node.workers))
-    from dragoman.sync.world import end_with_launcher  # torch, which reads its environment now
-
-    end_with_launcher()
+    os.environ.update(environment.with_command(training.command))
+    orphans.end_with_parent()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         config = Path(folder, "config.toml")
         config.write_text(training.config, encoding="utf-8")
-        code = elastic.run(["train", str(config), *training.options], node)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return code
+        return ranks.run(["-m", "dragoman", "train", str(config), *training.options], node)
 
 
 if __name__ == "__main__":
-    os._exit(main())  # at once: threads of torch's stores now and then abort a process that ends slowly
+    sys.exit(main())

@@ -66,6 +66,8 @@ def _numbers(text: str) -> list[str]:
 def _meeting_point(names: list[str], node: int) -> str:
     """The first node. Where it knows its own name as loopback (Debian): its address towards the last."""
     first = names[0]
-    if node == 0 and len(names) > 1 and ipaddress.ip_address(socket.gethostbyname(first)).is_loopback:
+    if len(names) == 1:
+        return "127.0.0.1"
+    if node == 0 and ipaddress.ip_address(socket.gethostbyname(first)).is_loopback:
         return own_address_towards(names[-1])
     return first

@@ -10,7 +10,6 @@ import queue
 import signal
 import sys
 import threading
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,15 +17,13 @@ from types import FrameType
 
 from dragoman.errors import DragomanError
 from dragoman.launch import environment, node
-from dragoman.launch.elastic import Node
-from dragoman.launch.environment import SAVE_SECONDS
+from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
 from dragoman.launch.hosts import Host
 from dragoman.launch.node import Training
+from dragoman.launch.ranks import Node
 from dragoman.launch.remote import Remote
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Ranks that lost another cannot agree on a state to save: they say so and leave, or wait for it in vain.
-_AFTER_LOSS_SECONDS = 30.0
 
 _STOP = None  # among the events: the user wants to stop. The others are numbers of hosts that have ended.
 Events = queue.SimpleQueue[int | None]
@@ -48,11 +45,11 @@ def run(training: Training, hosts: Sequence[Host]) -> int:
         ]
         address, port = meeting_point(remotes)
         print(_plan(remotes, hosts, address, port), flush=True)
-        world_id = uuid.uuid4().hex
-        for number, (remote, host) in enumerate(zip(remotes, hosts, strict=True)):
-            part = Node(host.workers, number, len(hosts), address, port, world_id)
-            text = node.request(training, part)
-            remote.start(["-m", node.MODULE], text, environment.for_every_host())
+        size, first_rank = sum(host.workers for host in hosts), 0
+        for remote, host in zip(remotes, hosts, strict=True):
+            part = Node(host.workers, first_rank, size, address, port)
+            remote.start(["-m", node.MODULE], node.request(training, part), environment.for_every_host())
+            first_rank += host.workers
         with _signals_become(events):
             return _outcome(_watch(remotes, events))
 
@@ -114,7 +111,7 @@ def _watch(remotes: Sequence[Remote], events: Events) -> list[Remote]:
                 continue
             failed.append(remotes[event])
         for number in running:
-            remotes[number].stop(SAVE_SECONDS if event is _STOP else _AFTER_LOSS_SECONDS)
+            remotes[number].stop(SAVE_SECONDS if event is _STOP else AFTER_LOSS_SECONDS)
     return failed
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
 
 from pydantic import BaseModel
 
 from dragoman import config
 from dragoman.errors import DragomanError
-from dragoman.launch import environment
 from dragoman.plan import pace as paces
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.pace import Pace
@@ -71,9 +68,8 @@ def measure(work: Work, workers: int, data: Path | None, seconds: float = SECOND
         asked, answered = Path(folder, "request.json"), Path(folder, "measured.json")
         config.write(work.settings, asked.with_name(request.settings))
         asked.write_text(request.model_dump_json(), encoding="utf-8")
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        command += [f"--nproc-per-node={workers}", "-m", "dragoman.plan.calibration_rank"]
-        said = _run([*command, str(asked), str(answered)], workers)
+        command = [sys.executable, "-m", "dragoman.launch.ranks", str(workers)]
+        said = _run([*command, "-m", "dragoman.plan.calibration_rank", str(asked), str(answered)])
         if not answered.exists():
             raise DragomanError(
                 f"no steps could be made here: {said}",
@@ -82,13 +78,10 @@ def measure(work: Work, workers: int, data: Path | None, seconds: float = SECOND
         return Measured.model_validate(json.loads(answered.read_text(encoding="utf-8")))
 
 
-def _run(command: list[str], workers: int) -> str:
+def _run(command: list[str]) -> str:
     """What the first rank to fail said last."""
-    surroundings: dict[str, Any] = {**os.environ, **environment.for_ranks(workers)}
     try:
-        done = subprocess.run(
-            command, env=surroundings, capture_output=True, text=True, timeout=_MOST_SECONDS
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_MOST_SECONDS)
     except subprocess.TimeoutExpired:
         return f"not done in {_MOST_SECONDS:.0f} s"
     failure = _FAILURE.search(done.stderr)

@@ -1,6 +1,6 @@
 """A rank of a calibration: real steps of a config, each with and without its exchange, for so many seconds.
 
-    python -m torch.distributed.run ... -m dragoman.plan.calibration_rank REQUEST ANSWER
+    python -m dragoman.launch.ranks 2 -m dragoman.plan.calibration_rank REQUEST ANSWER
 
 The one file of this folder that imports torch; it is run, never imported.
 """

@@ -1,10 +1,18 @@
-"""By which interface this machine reaches an address: asked of the kernel, not guessed from names."""
+"""Addresses of this machine: which one leads to another machine, and a socket that listens there alone.
+
+Asked of the kernel, not guessed from names.
+"""
 
 from __future__ import annotations
 
 import socket
 
 import psutil
+
+from dragoman.errors import DragomanError
+
+LISTENER = "DRAGOMAN_LISTENER"  # environment of rank 0: the descriptor of a socket from `listen_at`
+_BACKLOG = 1024  # ranks that may connect at once
 
 
 def own_address_towards(address: str) -> str:
@@ -22,3 +30,15 @@ def interface_towards(address: str) -> str:
         if any(entry.address.split("%")[0] == own for entry in addresses):
             return name
     return ""
+
+
+def listen_at(address: str, port: int) -> socket.socket:
+    """A socket that listens at this address of this machine and at no other; port 0 takes any free one."""
+    try:
+        family, kind, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server((address, where[1]), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise DragomanError(
+            f"rank 0 cannot listen at {address}:{port} ({error.strerror})",
+            hint="ranks meet at an address of rank 0's own machine, at a port that is free there",
+        ) from None

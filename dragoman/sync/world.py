@@ -6,10 +6,8 @@ One process is a world of one: it goes through the same calls.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
-import signal
-import sys
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +17,10 @@ from ipaddress import ip_address
 import torch
 import torch.distributed as dist
 
+from dragoman import orphans
 from dragoman.data.parallel import cores
 from dragoman.errors import DragomanError
-from dragoman.sync.route import interface_towards, own_address_towards
-
-_PR_SET_PDEATHSIG = 1  # of prctl(2)
+from dragoman.sync.route import LISTENER, interface_towards, listen_at, own_address_towards
 
 
 @dataclass(frozen=True)
@@ -35,6 +32,7 @@ class World:
     device: torch.device
     meeting_point: str = "127.0.0.1"  # the address at which ranks found each other
     timeout_seconds: float = 600.0  # of every collective
+    under_torchrun: bool = False  # the user's own: it listens and unpickles where we would not
 
     @property
     def is_main(self) -> bool:
@@ -141,7 +139,8 @@ def join(timeout_seconds: float) -> Iterator[World]:
     """The world this process was started into."""
     global _control_group
     _groups.clear()
-    end_with_launcher()
+    orphans.end_with_parent()
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     meeting_point = os.environ["MASTER_ADDR"]
     on_gpu = torch.cuda.is_available()
@@ -152,14 +151,15 @@ def join(timeout_seconds: float) -> Iterator[World]:
     else:
         torch.set_num_threads(max(1, cores() // local_size))
     if "GLOO_SOCKET_IFNAME" not in os.environ:
-        _check_meeting_point(meeting_point, is_shared=int(os.environ["WORLD_SIZE"]) > local_size)
-    with _gloo_interface(interface_towards(meeting_point) or "lo"):
-        dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timeout)
+        _check_meeting_point(meeting_point, is_shared=size > local_size)
+    with _one_interface(interface_towards(meeting_point) or "lo"):
+        backend, store = "nccl" if on_gpu else "gloo", _store(rank, size, timeout)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
         try:
             _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
             _groups.extend(group for group in (dist.group.WORLD, _control_group) if group)
-            place = (dist.get_rank(), dist.get_world_size(), local_rank, local_size)
-            yield World(*place, device, meeting_point, timeout_seconds)
+            place = (rank, size, local_rank, local_size)
+            yield World(*place, device, meeting_point, timeout_seconds, "TORCHELASTIC_RUN_ID" in os.environ)
         finally:
             dist.destroy_process_group()
             _control_group = None
@@ -177,19 +177,38 @@ def _own_gpu(local_rank: int) -> torch.device:
     return torch.device("cuda", local_rank)
 
 
-@contextmanager
-def _gloo_interface(name: str) -> Iterator[None]:
-    """gloo would look its own host name up, which Debian resolves to loopback: other hosts wait for ever.
+def _store(rank: int, size: int, timeout: timedelta) -> dist.Store:
+    """Where ranks find each other. Rank 0 listens at one address; torch would listen on all interfaces.
 
-    What the user has set is left alone. Ours goes with the world: a process started later may be in another.
+    A launcher of ours has opened the socket already; under the user's torchrun its agent keeps the store.
     """
-    is_ours = "GLOO_SOCKET_IFNAME" not in os.environ
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if rank != 0 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return dist.TCPStore(address, port, size, is_master=False, timeout=timeout)
+    given = os.environ.pop(LISTENER, None)  # used up: a descriptor has one owner
+    listener = socket.socket(fileno=int(given)) if given else listen_at(address, port)
+    port = listener.getsockname()[1]
+    return dist.TCPStore(
+        address, port, size, is_master=True, timeout=timeout, master_listen_fd=listener.detach()
+    )
+
+
+@contextmanager
+def _one_interface(name: str) -> Iterator[None]:
+    """Gradients listen and travel on the interface that leads to rank 0, and on no other.
+
+    gloo would look its own host name up, which Debian resolves to loopback: other hosts wait for ever. NCCL
+    would listen on the first interface it likes. What the user has set is left alone. Ours goes with the
+    world: a process started later may be in another.
+    """
+    wanted = {"GLOO_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": f"={name}"}  # "=": this name, not a prefix
+    ours = {variable: value for variable, value in wanted.items() if variable not in os.environ}
+    os.environ.update(ours)
     try:
         yield
     finally:
-        if is_ours:
-            del os.environ["GLOO_SOCKET_IFNAME"]
+        for variable in ours:
+            del os.environ[variable]
 
 
 def _check_meeting_point(name: str, is_shared: bool) -> None:
@@ -227,9 +246,3 @@ def _lost(error: Exception) -> DragomanError:
         f"another rank is gone or silent ({cause[:200]})",
         hint="its own message says why; the same command goes on from the last checkpoint",
     )
-
-
-def end_with_launcher() -> None:
-    """A rank whose launcher is killed gets SIGTERM: it saves and leaves, rather than train on alone."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -24,15 +24,23 @@ def test_torchrun_on_two_hosts_ends_with_the_bytes_of_two_local_workers(
     with ExitStack() as stack:
         nodes = [
             stack.enter_context(
-                cluster.popen(host, [*words, f"--node-rank={host}", *program], stderr=subprocess.PIPE)
+                cluster.popen(
+                    host,
+                    [*words, f"--node-rank={host}", *program],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
             )
             for host in (0, 1)
         ]
         for node in nodes:
             stack.callback(node.kill)
+        said = ""
         for node in nodes:
-            _, stderr = node.communicate(timeout=runs.WAIT_SECONDS)
+            stdout, stderr = node.communicate(timeout=runs.WAIT_SECONDS)
             assert node.returncode == 0, stderr
+            said += stdout
     _, sent = cluster.transferred_bytes(1)
     assert sent - sent_before > STEPS * 100_000, "the gradients went over the link"
+    assert said.count("torchrun's rendezvous trusts the network") == 1
     assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)

@@ -1,0 +1,157 @@
+"""Starts the ranks of one machine, watches them, ends them together.
+
+    python -m dragoman.launch.ranks 2 -m dragoman train ...    any Python program as so many ranks here
+
+Ranks need one listening socket to find each other. The launcher opens it, at one address, and hands it to
+rank 0: nothing listens on other interfaces, and no port can be taken between being chosen and being used.
+Nothing but numbers and addresses passes between launcher and ranks; nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from dragoman import orphans
+from dragoman.launch import environment
+from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
+from dragoman.sync.route import listen_at
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_LOOK_SECONDS = 0.05
+_LAST_WORDS_SECONDS = 2.0  # ranks leave together; the one that knows the reason may be the last
+
+
+@dataclass(frozen=True)
+class Node:
+    """This machine's part of a world."""
+
+    workers: int
+    first_rank: int = 0
+    size: int = 0  # ranks on all machines; 0: these are all
+    address: str = "127.0.0.1"  # of the machine with rank 0, where the others reach it
+    port: int = 0  # 0: any free one
+
+
+def run(words: Sequence[str], node: Node) -> int:
+    """Runs Python with these words as ranks; their exit code. What they say goes where ours goes.
+
+    SIGINT, SIGTERM and SIGHUP are a wish to stop: ranks get SIGTERM, save and leave.
+    """
+    with _signals_noted() as wishes, ExitStack() as stack:
+        ranks = _start(words, node)
+        stack.callback(_end, ranks, 0.0)  # whatever happens here, none of them stays
+        while _running(ranks) and not _failed(ranks) and not wishes:
+            time.sleep(_LOOK_SECONDS)
+        if wishes:
+            _end(ranks, SAVE_SECONDS)
+            return _after_a_wish(ranks)
+        _wait(ranks, _LAST_WORDS_SECONDS)
+        failed = _failed(ranks)
+        _end(ranks, AFTER_LOSS_SECONDS)
+        return _outcome(failed, node)
+
+
+def _start(words: Sequence[str], node: Node) -> list[subprocess.Popen[bytes]]:
+    size, port = node.size or node.workers, node.port
+    shared = os.environ | environment.for_ranks(node.workers)
+    with ExitStack() as stack:
+        descriptors: list[int] = []
+        if node.first_rank == 0:
+            listener = stack.enter_context(listen_at(node.address, port))
+            port, descriptors = listener.getsockname()[1], [listener.fileno()]
+        ranks = []
+        for local_rank in range(node.workers):
+            rank = node.first_rank + local_rank
+            place = environment.place(rank, size, local_rank, node.workers, node.address, port)
+            if rank == 0:
+                place |= environment.with_listener(descriptors[0])
+            # Of their own session: Ctrl-C on a terminal is for the launcher, which tells them.
+            process = subprocess.Popen(
+                [sys.executable, *words],
+                env=shared | place,
+                pass_fds=descriptors if rank == 0 else (),
+                start_new_session=True,
+                preexec_fn=orphans.end_with_parent,
+            )
+            ranks.append(process)
+    return ranks
+
+
+def _running(ranks: Sequence[subprocess.Popen[bytes]]) -> list[subprocess.Popen[bytes]]:
+    return [rank for rank in ranks if rank.poll() is None]
+
+
+def _failed(ranks: Sequence[subprocess.Popen[bytes]]) -> dict[int, int]:
+    """The exit codes that are not 0, by local rank."""
+    codes = {local_rank: rank.poll() for local_rank, rank in enumerate(ranks)}
+    return {local_rank: code for local_rank, code in codes.items() if code}
+
+
+def _wait(ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while _running(ranks) and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+
+
+def _end(ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
+    """Asks those that are left to leave, and kills after this time those that did not."""
+    for rank in _running(ranks):
+        rank.terminate()
+    _wait(ranks, seconds)
+    for rank in _running(ranks):
+        rank.kill()
+    for rank in ranks:
+        rank.wait()
+
+
+def _after_a_wish(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
+    if not (failed := _failed(ranks)):
+        return 0
+    print(
+        f"error: stopped, but {len(failed)} of {len(ranks)} ranks ended before they had saved what there is "
+        "to save\n  try: the same command continues from the last checkpoint",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def _outcome(failed: dict[int, int], node: Node) -> int:
+    """Ranks say themselves what is wrong, unless a signal ended them."""
+    for local_rank, code in failed.items():
+        if code < 0:
+            print(f"error: {_killed(node.first_rank + local_rank, -code)}", file=sys.stderr)
+    return max(1, *failed.values()) if failed else 0
+
+
+def _killed(rank: int, number: int) -> str:
+    return (
+        f"rank {rank} was ended by {signal.Signals(number).name}\n"
+        "  try: the same command continues from the last checkpoint; if it happens again, see whether the "
+        "machine runs out of memory (dmesg) and compute in smaller parts with --set data.split=2"
+    )
+
+
+@contextmanager
+def _signals_noted() -> Iterator[list[int]]:
+    """The wishes to stop that have come so far. Under nohup SIGHUP stays ignored."""
+    wishes: list[int] = []
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: wishes.append(number))
+    try:
+        yield wishes
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[2:], Node(int(sys.argv[1]))))
