@@ -1,8 +1,12 @@
 """Hosts as a user names them."""
 
+import re
 import socket
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.errors import UsageError
 from dragoman.launch.hosts import Host, is_this_machine, own_addresses, parse
@@ -20,6 +24,9 @@ def test_hosts_come_in_order_with_their_ranks() -> None:
         ("a,b,a:2", "a is named twice"),
         ("a,ann@a", "a is named twice"),
         ("a:0", "'0' is not a number of ranks"),
+        ("a:10000", "'10000' is not a number of ranks"),
+        (f"a:{'9' * 5_000}", "is not a number of ranks"),
+        ("a:\u0663", "is not a number of ranks"),  # an Arabic three, which int() would take
         ("a:two", "'two' is not a number of ranks"),
         ("a:", "'' is not a number of ranks"),
         ("a,,b", "'' is not a host"),
@@ -31,6 +38,14 @@ def test_hosts_come_in_order_with_their_ranks() -> None:
 def test_what_is_no_host_is_named(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         parse(text)
+
+
+@given(st.text(alphabet="ab0.-_@:[]%$`'\"; |&<>()\\\n\t\0\u0430é", max_size=12))
+def test_no_host_can_be_taken_for_an_option_or_a_command(text: str) -> None:
+    with suppress(UsageError):
+        for host in parse(text):
+            assert re.fullmatch(r"[\w@.:-]+", host.name)
+            assert not host.name.startswith("-") and not host.machine.startswith("-")
 
 
 def test_this_machine_is_known_by_its_names_and_addresses() -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.launch import slurm
+from dragoman.errors import UsageError
+from dragoman.launch import sbatch, slurm
+from dragoman.launch.sbatch import Batch
 from tests.train import runs
 from tests.train.runs import Task
 
@@ -95,6 +97,47 @@ def test_a_batch_file_starts_the_same_training_on_every_node(task: Task, tmp_pat
         *["-m", "dragoman", "train", str(task.config), "--data", str(task.data), "--run", str(run)],
         *["--set", "train.rate=0.1"],
     ]
+
+
+HOSTILE = [
+    "; reboot",
+    "$(reboot)",
+    "`reboot`",
+    "' reboot '",
+    '" reboot "',
+    "| cat",
+    "> x",
+    "&",
+    "\\",
+    "*",
+    "~",
+    "!!",
+]
+HOSTILE += ["--uid=0", "#SBATCH", "a\nb", "a\rb", "a\x1b[2J", "a\u2028b", "\u202eab", "{job_name}", "%s", "é"]
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_a_shell_reads_from_a_batch_file_the_words_that_were_meant_or_it_is_refused(word: str) -> None:
+    arguments = ["train", word, "--run", word]
+    try:
+        text = sbatch.text(arguments, Path(word), Batch(1, 1))
+    except UsageError:
+        assert not word.isprintable()
+        return
+    lines = text.splitlines()
+    assert sum(line.startswith("#SBATCH") for line in lines) == 5  # none was added
+    command = lines[-1].removeprefix("exec srun --kill-on-bad-exit=1 --cpu-bind=none ")
+    shown = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.splitlines()[3:] == arguments
+
+
+@pytest.mark.parametrize("value", [word for word in HOSTILE if word not in ("--uid=0", "%s", "é")])
+def test_options_of_sbatch_are_plain_values(value: str) -> None:
+    for batch in (Batch(1, 1, time=value), Batch(1, 1, partition=value)):
+        with pytest.raises(UsageError):
+            sbatch.text(["train"], Path("run"), batch)
 
 
 def test_what_could_change_the_batch_file_is_refused(task: Task, tmp_path: Path) -> None:
