@@ -77,6 +77,17 @@ class DownloadError(DragomanError):
 
 
 @contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Gives an error of the system its place where it has none: "No space left on device" comes without."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
 def reading(path: Path | str, kind: type[DataError] = DataError, hint: str = "") -> Iterator[None]:
     """Names the file, as an error of its kind, whatever goes wrong inside while its content is taken in.
 
@@ -84,11 +95,9 @@ def reading(path: Path | str, kind: type[DataError] = DataError, hint: str = "")
     of ours elsewhere must not be blamed on the file.
     """
     try:
-        yield
-    except DragomanError:
-        raise
-    except OSError as error:
-        error.filename = error.filename or str(path)  # e.g. "No space left on device" comes without one
+        with naming(path):
+            yield
+    except (DragomanError, OSError):
         raise
     except MemoryError:
         raise kind("asks for more memory than there is", path=path, hint=hint) from None

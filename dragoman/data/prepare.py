@@ -7,10 +7,11 @@ whole, so that a second attempt after a break begins where the first one stood.
 from __future__ import annotations
 
 import fcntl
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +32,12 @@ from dragoman.data.tokens import Tokenizer, learn
 from dragoman.errors import DataError, UsageError
 from dragoman.progress import Reporter
 
+_STAGE = re.compile(rf"(clean|vocabulary)-[0-9a-f]{{16}}({re.escape(atomic.UNFINISHED)})?")
+
 
 def prepare(job: Job, out: Path, reporter: Reporter) -> Card:
     """Makes the data set `out`, or returns the card of the one that is there if it came from the same job."""
+    out = atomic.destination(out)
     if _is_taken(out):
         return _existing(out, job.key)
     given = Tokenizer.load(job.vocabulary) if job.vocabulary else None  # a wrong one fails before the work
@@ -90,6 +94,8 @@ def _stages(out: Path, keys: dict[str, str]) -> Iterator[Callable[[str, Callable
     """A function that runs a stage into a folder of its own, or finds it finished by an earlier attempt."""
     base = out.with_name(out.name + ".stages")
     names = {name: f"{name}-{key[:16]}" for name, key in keys.items()}
+    if base.is_symlink():  # whatever it points at, its folders are not ours to remove
+        raise UsageError("is a link, and a folder of this name is needed", path=base, hint="remove it")
     base.mkdir(parents=True, exist_ok=True)
 
     def run_stage(name: str, make: Callable[[Path], None]) -> Path:
@@ -105,15 +111,24 @@ def _stages(out: Path, keys: dict[str, str]) -> Iterator[Callable[[str, Callable
         except BlockingIOError:
             raise UsageError("another process is preparing this data set", path=out) from None
         for stale in base.iterdir():
-            if stale.is_dir() and stale.name not in names.values():
-                shutil.rmtree(stale)
+            if _STAGE.fullmatch(stale.name) and stale.name not in names.values():
+                atomic.remove(stale)
         try:
             yield run_stage
         except BaseException:
             if not any(path.is_dir() for path in base.iterdir()):  # nothing to go on from
-                shutil.rmtree(base)
+                _clear(base)
             raise
-        shutil.rmtree(base)
+        _clear(base)
+
+
+def _clear(base: Path) -> None:
+    """Removes what we made, and the folder if nothing else is in it."""
+    for path in base.iterdir():
+        if path.name == "lock" or _STAGE.fullmatch(path.name):
+            atomic.remove(path)
+    with suppress(OSError):
+        base.rmdir()
 
 
 def _read_held_out(job: Job, reporter: Reporter) -> dict[str, list[Pair]]:

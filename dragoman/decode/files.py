@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
+from dragoman import atomic
 from dragoman.data import files
 from dragoman.decode.documents import Tally, Translate, format_of, is_plain
 from dragoman.decode.documents.lines import decoded, groups
@@ -121,6 +122,7 @@ def _places(sources: Sequence[Path], out: Path) -> list[tuple[Path, Path]]:
     places = [(source, out / source.name if is_folder else out) for source in sources]
     names = [target.name for _, target in places]
     for source, target in places:
+        atomic.destination(target)  # refuses links of others
         if names.count(target.name) > 1:
             raise UsageError(f"two files have the name {target.name}", hint="translate one after the other")
         if target.resolve() == source.resolve():

@@ -22,6 +22,7 @@ def export(
     of: Literal["last", "best"] = "last",
 ) -> dict[str, int]:
     """Writes the folder `out`, which must be free; its files with their bytes. `auto` is float32."""
+    out = atomic.destination(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError("is there already", path=out, hint="another -o, or remove it first")
     if to == "huggingface" and precision not in ("auto", "float32"):

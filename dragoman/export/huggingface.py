@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dragoman.data.tokens import BOS, EOS, PAD, UNK, Tokenizer
 from dragoman.export import fit, tokenizer_json
-from dragoman.model import Transformer
+from dragoman.model import Transformer, weights
 from dragoman.model.transformer import Block, DecoderLayer
 
 _LONGEST = 1024  # tokens; only a hint to users: the classes make longer position signals as they need them
@@ -28,8 +27,7 @@ def write(
     folder: Path, model: Transformer, tokenizer: Tokenizer, languages: tuple[str, str] | None = None
 ) -> None:
     """Fills a folder that exists."""
-    save_file(dict(_weights(model)), folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "model.safetensors").chmod(0o644)  # safetensors writes files that nobody else may read
+    weights.save(dict(_weights(model)), folder / "model.safetensors", {"format": "pt"})
     for name, content in (
         ("config.json", _config(model, len(tokenizer))),
         ("generation_config.json", _generation()),

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from dragoman import atomic, config
@@ -30,6 +30,7 @@ from dragoman.data.batches import Position
 from dragoman.data.store import VOCABULARY_FILE
 from dragoman.errors import DataError
 from dragoman.measure.quality import Evaluation
+from dragoman.model import weights
 from dragoman.sync.choice import Choice
 from dragoman.train import optimizer
 from dragoman.train.state import State
@@ -135,8 +136,7 @@ def write(path: Path, step: int, files: Contents) -> Manifest:
             if isinstance(content, bytes):
                 (folder / name).write_bytes(content)
             else:
-                save_file(content, folder / name)
-                (folder / name).chmod(0o644)  # safetensors writes files that nobody else may read
+                weights.save(content, folder / name)
         manifest = Manifest(step=step, files={name: _facts(folder / name) for name in files})
         (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
     return manifest

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from safetensors import SafetensorError
-
 from dragoman import atomic
 from dragoman.config import Training
 from dragoman.errors import DragomanError
@@ -66,9 +64,9 @@ class FolderSaver(Saver):
     def wait(self) -> None:
         pending, self._pending = self._pending, None
         if pending and (error := pending.exception()):
-            if not isinstance(error, OSError | SafetensorError):
+            if not isinstance(error, OSError):
                 raise error
-            self.failure = self._failed(str(error))
+            self.failure = self._failed(error.strerror or str(error))
 
     def _begin(self, state: State) -> None:
         files = self._contents(state)

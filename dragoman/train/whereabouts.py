@@ -142,7 +142,7 @@ class Whereabouts:
 
     def _set_aside(self, path: Path, error: DataError) -> str:
         aside = path.with_name(path.name + ".damaged")
-        shutil.rmtree(aside, ignore_errors=True)
+        atomic.remove(aside)
         path.rename(aside)
         host = f"{self._host(self._world.rank)}: " if len(self._topology.hosts) > 1 else ""
         return f"{host}{error.where}: {error.what}; set aside as {aside.name}, taking the one before"
@@ -245,7 +245,7 @@ def _remove_unfinished(folder: RunFolder) -> None:
         *folder.checkpoints.glob(f"*{atomic.UNFINISHED}"),
         *folder.replicas.glob(f"*/*{atomic.UNFINISHED}"),
     ):
-        shutil.rmtree(leftover)
+        atomic.remove(leftover)
 
 
 def _is_sound(

@@ -207,6 +207,27 @@ def test_an_attempt_that_finished_no_stage_leaves_nothing(
     assert left_in(tmp_path) == []
 
 
+def test_only_our_own_stages_are_removed(tmp_path: Path, sentences, write, run) -> None:
+    words = write(tmp_path, "train", sentences(50))
+    (tmp_path / "mine" / "photos").mkdir(parents=True)
+    (tmp_path / "data.stages").symlink_to("mine")
+    with pytest.raises(UsageError, match="data.stages"):
+        run(words, tmp_path / "data")
+    (tmp_path / "data.stages").unlink()
+    (tmp_path / "mine").rename(tmp_path / "data.stages")
+    run(words, tmp_path / "data")
+    assert left_in(tmp_path) == ["data", "data.stages"]
+    assert [path.name for path in (tmp_path / "data.stages").iterdir()] == ["photos"]
+
+
+def test_a_link_to_an_empty_folder_is_filled_where_it_points(tmp_path: Path, sentences, write, run) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "data").symlink_to("disk")
+    run(write(tmp_path, "train", sentences(50)), tmp_path / "data")
+    assert (tmp_path / "data").is_symlink()
+    assert len(DataSet(tmp_path / "disk").train)
+
+
 def test_the_same_job_again_returns_the_same_card_at_once(
     tmp_path: Path, sentences, write, run, stage_names
 ) -> None:

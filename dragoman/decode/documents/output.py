@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,15 +18,8 @@ from dragoman.decode.documents.document import Writer
 @contextmanager
 def opened(path: Path) -> Iterator[Writer]:
     """To write to; takes its name when the block ends well."""
-    unfinished = path.with_name(path.name + atomic.UNFINISHED)
-    try:
-        with ExitStack() as stack:
-            file = stack.enter_context(open(unfinished, "wb"))
-            yield stack.enter_context(_compressing(file, path.suffix.lower()))
-        atomic.take_name(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    with atomic.replacing(path) as file, _compressing(file, path.suffix.lower()) as stream:
+        yield stream
 
 
 @contextmanager
