@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 import torch
 
+from dragoman import temporary
 from dragoman.data.parallel import cores
 from dragoman.decode.engine import CTRANSLATE2_FILE, Engine
 from dragoman.decode.torch_engine import TorchEngine
@@ -98,9 +98,9 @@ def _converted(
     """Through a temporary folder, gone as soon as CTranslate2 has read it: a second for a base model."""
     from dragoman.export import ctranslate2 as export
 
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
-        export.write(Path(folder), loaded.model, loaded.tokenizer)
-        return _open_ctranslate2(Path(folder), precision, threads, languages)
+    with temporary.folder("dragoman-") as folder:
+        export.write(folder, loaded.model, loaded.tokenizer)
+        return _open_ctranslate2(folder, precision, threads, languages)
 
 
 def _open_ctranslate2(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from dragoman import terminal
 
 _LINE_SECONDS = 10.0  # between two lines in a log
 
@@ -60,9 +61,9 @@ class BarReporter(Reporter):
     def stage(self, name: str, unit: str = "") -> Iterator[Stage]:
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[amount]}"),
+            TextColumn("{task.fields[amount]}", markup=False),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
@@ -80,14 +81,14 @@ class _LineStage(Stage):
             return
         self._next = time.monotonic() + _LINE_SECONDS
         share = f" ({done / total:.0%})" if total else ""
-        print(f"{self._name}: {done:,.0f} {self._unit}{share}", file=sys.stderr, flush=True)
+        terminal.warn(f"{self._name}: {done:,.0f} {self._unit}{share}")
 
 
 class LineReporter(Reporter):
     """Plain lines on standard error, for a log file."""
 
     def note(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        terminal.warn(text)
 
     @contextmanager
     def stage(self, name: str, unit: str = "") -> Iterator[Stage]:
@@ -98,5 +99,5 @@ class LineReporter(Reporter):
 
 def reporter() -> Reporter:
     """Bars where a person looks on, lines elsewhere; on standard error, as standard output is for answers."""
-    console = Console(stderr=True)
+    console = terminal.console(stderr=True)
     return BarReporter(console) if console.is_terminal else LineReporter()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from dragoman import __version__
+from dragoman import __version__, cli
 from dragoman.cli import app
 from dragoman.data.card import Card
 
@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"train.{language}").write_text("".join(f"{word} {n}\n" for n in range(100)))
     (folder / "short.de").write_text("Wort 0\n")
     (folder / "file").write_text("mine\n")
+    (folder / "odd\udcff.en").write_text("")
     return folder
 
 
@@ -97,6 +98,11 @@ def test_a_data_set_is_made_and_its_card_printed_as_json_then_as_a_page(folder: 
         ("prepare en=train.en de=train.de -o out --vocab file", 1, "file: not a SentencePiece model"),
         ("prepare en=train.en de=train.de -o file/out", 1, "file/out.stages: Not a directory"),
         ("prepare en=train.en de=train.de -o /proc/out", 1, "/proc/out.stages: "),
+        (
+            "prepare en=odd*.en de=train.de -o out",
+            2,
+            r"odd\udcff.en: en=odd*.en: the name of a file is not UTF-8",
+        ),
     ],
 )
 def test_a_mistake_is_explained_without_a_traceback(
@@ -115,9 +121,109 @@ def test_a_full_disk_is_said_and_leaves_no_data_set(folder: Path, tmp_path: Path
     command = f"ulimit -f 1; {sys.executable} -m dragoman prepare en=train.en de=train.de -o {out}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 1
-    assert "error: File too large\n  try: look at the free space" in done.stderr
+    assert f"error: {out}.stages/" in done.stderr
+    assert ": File too large\n  try: look at the free space" in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()
+
+
+def ended(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
+    """The exit code of `dragoman WORDS`, in this process."""
+    monkeypatch.setattr(sys, "argv", ["dragoman", *words])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    return end.value.code
+
+
+@pytest.mark.parametrize("value", ["", "odd\udcff"], ids=["empty", "not UTF-8"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "demo PATH",
+        "prepare demo -o PATH",
+        "prepare demo -o out --downloads PATH",
+        "prepare demo -o out --vocab=PATH",
+        "train PATH --data data --run run",
+        "train config --data PATH --run run",
+        "train config --data data --run PATH",
+        "train config --data data --run=PATH",
+        "train config --data data --run run --from PATH",
+        "report PATH",
+        "compare run PATH",
+        "diagnose PATH",
+        "diagnose log --html PATH",
+        "evaluate PATH --data data",
+        "translate run file -o PATH",
+        "translate run --out=PATH file",
+        "export run --to ctranslate2 -o PATH",
+        "serve PATH",
+        "serve run --token-file PATH",
+        "doctor --run PATH",
+        "plan config --for PATH",
+        "launch slurm config --data data --run PATH -o out",
+        "launch copy --hosts a --data PATH",
+    ],
+)
+def test_an_empty_name_and_one_that_is_not_utf8_are_refused_at_once(
+    words: str,
+    value: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ended([word.replace("PATH", value) for word in words.split()], monkeypatch) == 2
+    said = capsys.readouterr()
+    before = words[: words.index("PATH")].replace("=", " ").split()[-1]
+    assert (f"after {before}\n" if not value else r"odd\udcff") in said.err
+    assert said.err.startswith("error: ") and not said.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_current_folder_whose_name_is_not_utf8_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "odd\udcff").mkdir()
+    monkeypatch.chdir(tmp_path / "odd\udcff")
+    assert ended(["report", "run"], monkeypatch) == 2
+    assert r"odd\udcff: this name is not UTF-8" in capsys.readouterr().err
+
+
+def test_names_and_texts_in_errors_do_not_command_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(["report", "run\x1b[31m\x9b"], monkeypatch) == 1
+    assert r"run\x1b[31m\x9b/records.db" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_unforeseen_exception_is_called_a_defect_and_names_the_files_given(
+    debug: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def mistake(*_: object) -> None:
+        raise KeyError("steps")
+
+    monkeypatch.setattr("dragoman.data.jobs.plan", mistake)
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.en", "a.de"):
+        (tmp_path / name).touch()
+    words = ["prepare", "en=a.en", "de=a.de", "-o", "out", *(["--debug"] if debug else [])]
+    assert ended(words, monkeypatch) == 1
+    said = capsys.readouterr().err
+    assert "error: KeyError: 'steps'\n" in said
+    assert "defect of dragoman, met with a.en, a.de\n" in said
+    assert "--debug" in said.splitlines()[-1]
+    assert ("Traceback" in said) == debug
+
+
+def test_a_full_disk_behind_standard_output_is_named() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", "--version"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: standard output: No space left on device\n  try: ")
+    assert "Exception ignored" not in done.stderr
 
 
 @pytest.mark.parametrize("place", ["first", "last"])

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman import progress
+from dragoman import progress, terminal
 from dragoman.cli.leave import leave
 from dragoman.cli.options import AsJson, Setting
 
@@ -42,7 +42,7 @@ def doctor(
     places = (data.absolute() if data else None, run.absolute())
     with progress.reporter().stage("looking"):
         result = examine(Request(parse(hosts) if hosts else [], *places, loaded, with_steps))
-    print(result.json_text()) if as_json else result.show()
+    terminal.answer(result.json_text()) if as_json else result.show()
     leave(result.exit_code)
 
 
@@ -92,7 +92,7 @@ def plan(
     made = request.plan(asked)
     if planned:
         document.save(made, RunFolder(planned).plan)
-    print(document.text(made), end="") if as_json else show.show(made)
+    terminal.answer(document.text(made)) if as_json else show.show(made)
 
 
 def slurm(
@@ -119,7 +119,7 @@ def slurm(
     places = [str(settings.absolute()), "--data", str(data.absolute()), "--run", str(run.absolute())]
     words = ["train", *places, *(word for change in changes for word in ("--set", change))]
     sbatch.write(words, run, sbatch.Batch(nodes, workers_per_node, time, partition), out)
-    print(f"Written. To submit it, now and to go on later: {shlex.join(['sbatch', str(out)])}")
+    terminal.say(f"Written. To submit it, now and to go on later: {shlex.join(['sbatch', str(out)])}")
 
 
 def copy(

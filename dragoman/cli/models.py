@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from dragoman import progress
+from dragoman import progress, terminal
 from dragoman.cli.options import AsJson, EngineChoice, PrecisionChoice, Which
+from dragoman.errors import naming
 
 
 class ExportTarget(StrEnum):
@@ -56,7 +57,10 @@ def evaluate(
     with progress.reporter().stage("translating"):
         systems = [system.find(path, held_out, way) for path in (model, against) if path]
     evaluated = run.evaluate(systems, held_out, show)
-    print(evaluated.model_dump_json(indent=2) if as_json else "\n".join(text.lines(evaluated)))
+    if as_json:
+        terminal.answer(evaluated.model_dump_json(indent=2))
+    else:
+        terminal.say("\n".join(text.lines(evaluated)))
 
 
 def translate(
@@ -117,10 +121,12 @@ def translate(
     if out:
         tally = files.to_files(loaded, sources, out, options, again)
         progress.reporter().note(f"{tally.translated:,} translated, {tally.left:,} left as they were")
-    elif sources:
-        files.to_stream(loaded, sources, sys.stdout.buffer, options, again, as_json)
-    else:
-        files.from_stream(loaded, sys.stdin.fileno(), sys.stdout.buffer, options, as_json)
+        return
+    with naming("standard output"):
+        if sources:
+            files.to_stream(loaded, sources, sys.stdout.buffer, options, again, as_json)
+        else:
+            files.from_stream(loaded, sys.stdin.fileno(), sys.stdout.buffer, options, as_json)
 
 
 def export(
@@ -144,10 +150,10 @@ def export(
 
     written = export(model, to.value, out, precision.value, average, of.value)
     if as_json:
-        print(json.dumps({"folder": str(out), "format": to.value, "files": written}, indent=2))
+        terminal.answer(json.dumps({"folder": str(out), "format": to.value, "files": written}, indent=2))
     else:
         for name, size in written.items():
-            print(f"{size:>14,}  {out / name}")
+            terminal.say(f"{size:>14,}  {out / name}")
 
 
 def serve(
@@ -189,4 +195,4 @@ def serve(
     )
     names = ", ".join(found.served)
     application = app.build(found, limits, token, found.calls_at_once(threads or cores()))
-    server.run(application, socket, limits, lambda url: print(f"Serving {names} at {url}", flush=True))
+    server.run(application, socket, limits, lambda url: terminal.say(f"Serving {names} at {url}"))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from dragoman import __version__
-from dragoman.cli import machines, models, runs, training
-from dragoman.errors import DragomanError
+from dragoman import __version__, terminal
+from dragoman.cli import arguments, machines, models, runs, training
+from dragoman.cli.leave import leave
+from dragoman.errors import DragomanError, naming
 
 _TYPER_CTRL_C = 130  # the exit code into which typer turns Ctrl-C
+_OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 app = typer.Typer(
     help="Trains translation models on one machine or many, and tells the truth about the run.",
@@ -30,7 +34,7 @@ def dragoman(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
 ) -> None:
     if version:
-        print(f"dragoman {__version__}")
+        terminal.say(f"dragoman {__version__}")
         raise typer.Exit
 
 
@@ -57,33 +61,55 @@ def main() -> None:
     # At the usual 700 the collector walks torch's objects again and again while they load: 0.5 s of a start.
     gc.set_threshold(20_000)
     debug = "--debug" in sys.argv
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    words = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        app(arguments, prog_name="dragoman")
+        arguments.check(words)
+        _run(words)
     except DragomanError as error:
-        if debug:
-            traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
+        _say(str(error), debug)
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, SystemExit) as error:
-        if isinstance(error, SystemExit) and error.code != _TYPER_CTRL_C:
-            raise
-        print("stopped", file=sys.stderr)
+    except KeyboardInterrupt:
+        terminal.warn("stopped")
         sys.exit(1)
     except BrokenPipeError:  # whoever reads us has enough: dragoman translate ... | head
         os._exit(1)
-    except OSError as error:  # a full disk, a folder that may not be written
-        if debug:
-            traceback.print_exc()
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
-        print("  try: look at the free space and the permissions of that place", file=sys.stderr)
-        sys.exit(1)
+    except OSError as error:
+        _say(_refused_by_system(error), debug)
+        leave(1)  # Python would try once more to write what a full disk did not take
     except Exception as error:
-        if debug:
-            raise
-        print(
-            f"error: {type(error).__name__}: {error}\n  try: again with --debug for the place",
-            file=sys.stderr,
-        )
+        _say(_unforeseen(error, words), debug)
         sys.exit(1)
+
+
+def _run(words: list[str]) -> None:
+    try:
+        app(words, prog_name="dragoman")
+    except SystemExit as end:
+        if end.code == _TYPER_CTRL_C:
+            raise KeyboardInterrupt from None
+        with naming("standard output"):
+            sys.stdout.flush()  # else a full disk is met when nobody can say so any more
+        raise
+
+
+def _say(text: str, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    terminal.warn(f"error: {text}")
+
+
+def _refused_by_system(error: OSError) -> str:
+    """A full disk, a folder that may not be written, a connection that broke."""
+    where = "" if error.filename is None else f"{error.filename}: "
+    hint = "look at the free space and the permissions of that place"
+    return f"{where}{error.strerror or error}" + (f"\n  try: {hint}" if error.errno in _OF_DISKS else "")
+
+
+def _unforeseen(error: Exception, words: Sequence[str]) -> str:
+    """What to do about a mistake of ours."""
+    given = ", ".join(arguments.files_among(words))
+    return (
+        f"{type(error).__name__}: {error}\n"
+        f"  this is a defect of dragoman{f', met with {given}' if given else ''}\n"
+        "  try: the same command with --debug shows the place; please report it with what it shows"
+    )

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman import terminal
 from dragoman.cli.options import AsJson
 from dragoman.errors import UsageError
 
@@ -34,10 +35,10 @@ def report(
     write.write(records, findings, run)
     comparison = planned.compare(run, records, findings)
     if as_json:
-        print(write.json_text(records, findings, comparison), end="")
+        terminal.answer(write.json_text(records, findings, comparison))
     else:
         text.show(records, findings, comparison=comparison)
-        print(f"Page: {run / write.PAGE_FILE}")
+        terminal.say(f"Page: {run / write.PAGE_FILE}")
 
 
 def compare(
@@ -56,7 +57,7 @@ def compare(
 
     comparison = compare(*(database.read(RunFolder(run).records) for run in (first, second)))
     if as_json:
-        print(comparison.model_dump_json(indent=2))
+        terminal.answer(comparison.model_dump_json(indent=2))
     else:
         compare_text.show(comparison)
 

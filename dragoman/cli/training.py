@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markdown import Markdown
 
-from dragoman import progress
+from dragoman import progress, terminal
 from dragoman.cli.leave import leave
 from dragoman.cli.options import AsJson, Setting
 from dragoman.errors import UsageError
@@ -26,7 +25,7 @@ def demo(
     """
     from dragoman import demo
 
-    print(demo.run(folder, progress.reporter()))
+    terminal.say(demo.run(folder, progress.reporter()))
 
 
 def prepare(
@@ -64,7 +63,7 @@ def prepare(
     request = Request(what, out, dev, test, vocab, settings, changes, downloads, mirror)
     card = run(plan(request, reporter), out, reporter)
     if as_json:
-        print(card.json_text(), end="")
+        terminal.answer(card.json_text())
     else:
         _show(card.markdown())
         reporter.note(f"Data set: {out} (card.md says what is in it)")
@@ -120,5 +119,5 @@ def train(
 
 def _show(markdown: str) -> None:
     """Drawn on a terminal, as it is in a file or a pipe."""
-    console = Console()
-    console.print(Markdown(markdown)) if console.is_terminal else print(markdown)
+    console = terminal.console()
+    console.print(Markdown(markdown)) if console.is_terminal else terminal.say(markdown)

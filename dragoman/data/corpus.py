@@ -64,14 +64,22 @@ class _Side(NamedTuple):
 
     def files(self) -> list[Path]:
         """The files that the name or glob stands for, in the order of their names."""
-        path = os.path.expanduser(self.pattern)
+        pattern = os.path.expanduser(self.pattern)
         # A file that exists is meant as it stands, even with a bracket in its name.
-        found = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
         files = [Path(name) for name in found if not os.path.isdir(name)]
         if not files:
             what = "this is a directory" if found else "no such file"
             raise UsageError(f"{self}: {what}", hint="name a file, or files with a glob such as 'data/*.en'")
+        for path in files:
+            if not _is_utf8(str(path)):  # a card could not name it
+                raise UsageError(f"{self}: the name of a file is not UTF-8", path=path, hint="rename it")
         return files
+
+
+def _is_utf8(name: str) -> bool:
+    """Bytes of a file name that are no UTF-8 come as lone surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def parse(arguments: Sequence[str]) -> list[Corpus]:

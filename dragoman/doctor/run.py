@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dragoman import terminal
 from dragoman.config import Training
 from dragoman.doctor import host, trial
 from dragoman.doctor.check import Check, failed, json_text, verdict
@@ -44,7 +45,8 @@ class Result:
 
     def show(self) -> None:
         show(self.checks)
-        print(trial.block(self.steps, verdict(self.checks)) if self.steps else f"\n{verdict(self.checks)}")
+        end = verdict(self.checks)
+        terminal.say(trial.block(self.steps, end) if self.steps else f"\n{end}")
 
 
 def run(request: Request) -> Result:

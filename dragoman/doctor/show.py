@@ -8,18 +8,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dragoman import terminal
 from dragoman.doctor.check import Check
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
 
 
 def show(checks: Sequence[Check], console: Console | None = None) -> None:
-    console = console or Console(highlight=False)
+    console = console or terminal.console()
     if console.is_terminal:
         console.print(_table(checks))
     else:
         for line in lines(checks):
-            print(line)
+            terminal.say(line)
 
 
 def lines(checks: Sequence[Check]) -> list[str]:
@@ -41,5 +42,5 @@ def _table(checks: Sequence[Check]) -> Table:
         found = Text(check.value)
         if check.advice:
             found.append(f"\ntry: {check.advice}", style="bold")
-        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, check.host, found)
+        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, Text(check.host), found)
     return table

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman import config
+from dragoman import config, terminal
 from dragoman.config import Training
 from dragoman.doctor.check import ALL, Check
 from dragoman.doctor.facts import Host
@@ -166,4 +166,4 @@ def _clear(hosts: Sequence[LaunchHost], folder: Path) -> None:
             try:
                 remote.call("remove_trial", folder=str(folder))
             except DragomanError as error:
-                print(f"{folder} may be left on {remote.name}: {error.what}", file=sys.stderr)
+                terminal.warn(f"{folder} may be left on {remote.name}: {error.what}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import difflib
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from sacrebleu import DATASETS
 
+from dragoman import temporary
 from dragoman.data.download import Downloader
 from dragoman.errors import DownloadError, UsageError
 from dragoman.evaluate.heldout import HeldOut, Languages, sentences
@@ -23,9 +23,9 @@ def find(name: str, languages: Languages, mirror: str | None) -> HeldOut:
     """
     pair = "-".join(languages)
     data_set = _known(name, pair)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary.folder("dragoman-") as folder:
         if mirror is not None:
-            data_set = _moved(data_set, Path(folder), mirror)
+            data_set = _moved(data_set, folder, mirror)
         try:
             source, references = data_set.get_source_file(pair), data_set.get_reference_files(pair)
         except (OSError, SystemExit) as error:  # sacreBLEU leaves the program where a checksum differs

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
-from dragoman import atomic
+from dragoman import atomic, terminal
 from dragoman.explain import words
 from dragoman.explain.finding import SCHEMA, Finding
 from dragoman.foreign import rows as csv_rows
@@ -17,20 +16,20 @@ from dragoman.report import page, summary, text
 
 def diagnosis(made: Diagnosis, as_json: bool, html: Path | None) -> None:
     for note in made.notes:
-        print(f"note: {note}", file=sys.stderr)
+        terminal.warn(f"note: {note}")
     if html:
         rendered = page.render(made.records, made.findings, {"files": made.found})
         atomic.write(html, rendered.encode("utf-8", errors="replace"))
     if as_json:
         document = summary.findings_document(made.records, made.findings)
         document["run"] |= {"files": made.found, "notes": made.notes}
-        print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+        terminal.answer(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
         return
     text.show(made.records, made.findings)
     for path, kind in made.found.items():
-        print(f"Read: {path} ({kind})")
+        terminal.say(f"Read: {path} ({kind})")
     if html:
-        print(f"Page: {html}")
+        terminal.say(f"Page: {html}")
 
 
 def rows(path: Path, given: Given, as_json: bool) -> None:
@@ -38,11 +37,12 @@ def rows(path: Path, given: Given, as_json: bool) -> None:
     made = csv_rows.read(path, given)
     if as_json:
         runs = [summary.findings_document(row.records, row.findings) for _, row in made]
-        print(json.dumps({"schema": SCHEMA, "runs": runs}, indent=2, ensure_ascii=False, allow_nan=False))
+        document = {"schema": SCHEMA, "runs": runs}
+        terminal.answer(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
         return
     for row, diagnosed in made:
         network = next(finding for finding in diagnosed.findings if finding.id == "network")
-        print(f"{row.name:<8} {network.verdict:<15} {_key_figures(network)}")
+        terminal.say(f"{row.name:<8} {network.verdict:<15} {_key_figures(network)}")
 
 
 def _key_figures(network: Finding) -> str:

@@ -6,13 +6,12 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from statistics import median, quantiles
 
 from pydantic import BaseModel
 
-from dragoman import config
+from dragoman import config, temporary
 from dragoman.errors import DragomanError
 from dragoman.plan import pace as paces
 from dragoman.plan.estimate import Estimate
@@ -64,8 +63,8 @@ def measure(work: Work, workers: int, data: Path | None, seconds: float = SECOND
         data=str(data.absolute()) if data else None,
         seconds=seconds,
     )
-    with tempfile.TemporaryDirectory(prefix="dragoman-plan-") as folder:
-        asked, answered = Path(folder, "request.json"), Path(folder, "measured.json")
+    with temporary.folder("dragoman-plan-") as folder:
+        asked, answered = folder / "request.json", folder / "measured.json"
         config.write(work.settings, asked.with_name(request.settings))
         asked.write_text(request.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", "dragoman.launch.ranks", str(workers)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import resource
 import sys
-import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,9 +49,10 @@ _MEETING = [_PHASE[name] for name in ("forward", "backward", "exchange")]
 def main(asked: Path, answered: Path) -> None:
     request = Request.model_validate_json(asked.read_text(encoding="utf-8"))
     settings = config.load(Training, asked.with_name(request.settings))
-    with worlds.join(settings.sync.timeout_seconds) as world, tempfile.TemporaryDirectory() as folder:
+    with worlds.join(settings.sync.timeout_seconds) as world:
         torch.manual_seed(settings.train.seed)
-        data = DataSet(Path(request.data)) if request.data else made_up(Path(folder), request)
+        own = asked.with_name(f"rank-{world.rank}")  # in the folder that whoever asks removes
+        data = DataSet(Path(request.data)) if request.data else made_up(own, request)
         measured = Bench(settings, request.vocabulary, data, world).measure(request.seconds)
         if world.is_main:
             answered.write_text(measured.model_dump_json(), encoding="utf-8")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.table import Table
 
+from dragoman import terminal
 from dragoman.explain import words
 from dragoman.explain.counterfactual import NEGLIGIBLE
 from dragoman.plan import alternatives
@@ -29,7 +30,7 @@ _BINDING = {
 
 
 def show(plan: Plan, console: Console | None = None) -> None:
-    console = console or Console(highlight=False)
+    console = console or terminal.console()
     made = plan.forecast
     for line in (
         *_opening(made),

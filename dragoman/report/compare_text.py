@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dragoman import terminal
 from dragoman.explain import words
 from dragoman.report import units
 from dragoman.report.compare import Comparison, Difference, PhaseSpeed
@@ -39,7 +40,7 @@ def markdown(comparison: Comparison) -> str:
 
 def show(comparison: Comparison, console: Console | None = None) -> None:
     """Prints the comparison."""
-    console = console or Console(highlight=False)
+    console = console or terminal.console()
     for number, sentence in enumerate(comparison.why):
         console.print(Text(sentence, style="bold" if number == 0 else ""))
     for section in _sections(comparison):

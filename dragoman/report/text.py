@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from dragoman import terminal
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
 from dragoman.report import planned, summary
@@ -23,7 +24,7 @@ def show(
     comparison: planned.Comparison | None = None,
 ) -> None:
     """Prints the report."""
-    console = console or Console(highlight=False)
+    console = console or terminal.console()
     _print(console, Text(records.facts.name or "run", style="bold"))
     _print(console, Text(summary.headline(records, findings)))
     for number, finding in enumerate(findings, start=1):

@@ -11,6 +11,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dragoman import terminal
 from dragoman.measure.quality import Evaluation, Sample
 from dragoman.train.state import StepOutcome
 
@@ -44,6 +45,7 @@ class LogView(View):
         self._steps = steps
 
     def say(self, text: str) -> None:
+        text = terminal.plain(text)
         self._write(text)
         self._show(text)
 
@@ -116,5 +118,5 @@ class BarView(LogView):
 
 def view(log: Path, steps: int, first_step: int) -> View:
     """A bar where a person looks on, lines elsewhere."""
-    console = Console()
+    console = terminal.console()
     return BarView(log, steps, first_step, console) if console.is_terminal else LogView(log, steps)
