@@ -16,6 +16,7 @@ from dragoman.data import recipes
 from dragoman.data.card import SourceFile
 from dragoman.data.corpus import Corpus, parse
 from dragoman.data.download import Downloader
+from dragoman.data.files import check_is_file
 from dragoman.errors import UsageError
 from dragoman.progress import Reporter, Stage
 
@@ -144,6 +145,8 @@ def _digest(facts: list[object]) -> str:
 
 def _source_file(path: Path) -> SourceFile:
     try:
+        path.stat()
+        check_is_file(path)  # a device may have no end
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return SourceFile(path=str(path), bytes=path.stat().st_size, sha256=digest)

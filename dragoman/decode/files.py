@@ -78,13 +78,17 @@ def answer(
 
 
 def _arriving(descriptor: int) -> Iterator[list[str]]:
-    number, tail = 0, b""
+    number, tail = 0, bytearray()
     while block := os.read(descriptor, _READ_BYTES):
-        *whole, tail = (tail + block).split(b"\n")
-        yield _texts(whole, number)
-        number += len(whole)
+        tail += block
+        if b"\n" in block:
+            *whole, rest = bytes(tail).split(b"\n")
+            yield _texts(whole, number)
+            number += len(whole)
+            tail = bytearray(rest)
+        files.check_length(tail, "standard input", number + 1)
     if tail:
-        yield _texts([tail], number)
+        yield _texts([bytes(tail)], number)
 
 
 def _texts(lines: Sequence[bytes], before: int) -> list[str]:

@@ -9,7 +9,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.data import files
+from dragoman.data import compression, files
 from dragoman.errors import DataError
 
 COMPRESS = {
@@ -43,7 +43,7 @@ def test_lines_do_not_depend_on_how_the_file_is_cut_into_blocks(
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         whole = list(files.lines(path))
-        patch.setattr(files, "_BLOCK_BYTES", size)
+        patch.setattr(compression, "BLOCK_BYTES", size)
         assert list(files.lines(path)) == whole
     rows = content.split(b"\n")
     if not rows[-1]:

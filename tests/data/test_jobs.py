@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from dragoman.data import recipes
 from dragoman.data.jobs import Job, Request, plan
 from dragoman.data.recipes import Collected, Recipe
-from dragoman.errors import ConfigError, UsageError
+from dragoman.errors import ConfigError, DataError, UsageError
 from dragoman.progress import Reporter
 
 
@@ -123,3 +124,12 @@ def test_a_typo_in_a_setting_fails_before_anything_is_fetched(
     monkeypatch.setattr(recipes, "find", lambda name, tell: late)
     with pytest.raises(ConfigError, match="max_words"):
         job("toy", changes=["clean.max_wrods=60"])
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe"])
+@pytest.mark.parametrize("place", ["source", "vocabulary"])
+def test_what_has_no_end_is_refused_at_once(folder: Path, name: str, place: str) -> None:
+    os.mkfifo("pipe")
+    asked = job(f"en={name} de=a.de") if place == "source" else job("en=a.en de=a.de", vocabulary=Path(name))
+    with pytest.raises(DataError, match=f"{name}: this is a pipe or a device"):
+        _ = asked.key

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.data.files import COMPRESSIONS, without_compression
+from dragoman.data.compression import SUFFIXES
+from dragoman.data.files import without_compression
 from dragoman.data.formats import lines, po, tmx, tsv, xliff
 from dragoman.data.formats.pair import RawPair, Reader
 from dragoman.errors import UsageError
@@ -30,7 +31,7 @@ def reader(path: Path) -> Reader:
     if not holds_both_languages(path):
         raise UsageError(
             f"found the suffix '{_suffix(path)}', expected one of a file with both languages: "
-            f"{', '.join(_READERS)}, or these followed by {', '.join(COMPRESSIONS)}",
+            f"{', '.join(_READERS)}, or these followed by {', '.join(SUFFIXES)}",
             path=path,
             hint="rename it, or name two plain files, one for each language: en=FILE de=FILE",
         )

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.data.archive import extract, open_plain
+from dragoman.data import files
+from dragoman.data.archive import extract
 from dragoman.data.corpus import Corpus, Files
 from dragoman.data.recipes.mtdata_index import lists_of_entries
 from dragoman.data.recipes.recipe import Collected, Fetch, Recipe
@@ -88,9 +89,9 @@ def _tsv(paths: Sequence[Path], columns: Sequence[int], folder: Path) -> list[Fi
     pieces = []
     for number, path in enumerate(paths):
         outputs = [folder / f"{path.name}.{number}.column-{column}" for column in columns]
-        with open_plain(path) as table, outputs[0].open("wb") as first, outputs[1].open("wb") as second:
-            for line in table:
-                cells = line.rstrip(b"\r\n").split(b"\t")
+        with outputs[0].open("wb") as first, outputs[1].open("wb") as second:
+            for line in files.lines(path):
+                cells = line.split(b"\t")
                 for column, out in zip(columns, (first, second), strict=True):
                     # A row that is too short gives an empty side, which cleaning drops and counts.
                     out.write((cells[column].strip() if column < len(cells) else b"") + b"\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ def opened(path: Path) -> Iterator[Writer]:
 def _compressing(file: BinaryIO, suffix: str) -> Iterator[Writer]:
     if suffix == ".gz":
         with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as stream:
+            yield stream
+    elif suffix == ".bz2":
+        with bz2.BZ2File(file, "wb") as stream:
             yield stream
     elif suffix == ".xz":
         with lzma.LZMAFile(file, "wb") as stream:

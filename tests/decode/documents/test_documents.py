@@ -207,7 +207,7 @@ def test_a_broken_document_is_an_error_with_its_place(tmp_path: Path, name: str)
         filled(tmp_path, name, '<xliff><trans-unit>\nmsgid "x\nbroken')
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
 def test_what_is_written_can_be_read_again_compressed_as_named(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.txt{suffix}"
     with opened(path) as out:

@@ -1,0 +1,159 @@
+"""The content of a gz, bz2, xz or zst file: every stream in it, or an error.
+
+A compressed file may hold several streams one after the other (`cat a.gz b.gz`, pigz, pxz, pzstd), with zeros
+between or behind them. Python's own readers of xz and bz2 take whatever else follows the first stream for the
+end of the file, and zstandard's takes a cut-off file for a whole one; so the streams are told apart here.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from typing import Protocol
+
+import zstandard
+
+SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+BLOCK_BYTES = 2**20
+# An xz stream asks for its whole dictionary at the start: 65 MiB after xz -9, up to 4 GiB if it was made to.
+# zstandard keeps to 128 MiB by itself.
+MOST_DICTIONARY_BYTES = 256 * 2**20
+_INPUT_BYTES = 2**16
+# zstandard sets no bound to what comes out at once. 4 bytes can stand for 128 KiB: 16 MiB at most.
+_ZSTD_INPUT_BYTES = 512
+
+
+class Damaged(Exception):
+    """The content makes no sense from here on, or ends before it should."""
+
+
+def kind(head: bytes) -> str | None:
+    """How a file is compressed that begins with these bytes; ten are enough.
+
+    Not by its name: browsers and mirrors unpack .gz files and keep the name.
+    """
+    return next((name for name, (first, _) in _KINDS.items() if head.startswith(first)), None)
+
+
+def blocks(file: BufferedReader) -> Iterator[bytes]:
+    """The content, decompressed, in blocks of about a megabyte or less. Damaged comes after the good ones."""
+    name = kind(file.peek(10))
+    if name is None:
+        while block := file.read1(BLOCK_BYTES):
+            yield block
+        return
+    try:
+        yield from _streams(file, _KINDS[name][1])
+    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise Damaged(str(error)) from None
+    except OSError as error:
+        if error.errno is None:  # bz2's word for bad content; the disk's errors have a number
+            raise Damaged(str(error)) from None
+        raise
+
+
+class _Stream(Protocol):
+    """One of those in a file: as the decompressors of bz2 and lzma are."""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+
+def _streams(file: BufferedReader, begin: Callable[[], _Stream]) -> Iterator[bytes]:
+    data = b""
+    while data := _past_zeros(data, file):
+        stream = begin()
+        while True:
+            if block := stream.decompress(data, BLOCK_BYTES):
+                yield block
+            if stream.eof:
+                break
+            data = file.read(_INPUT_BYTES) if stream.needs_input else b""
+            if stream.needs_input and not data:
+                raise EOFError("the last stream has no end")
+        data = stream.unused_data
+
+
+def _past_zeros(data: bytes, file: BufferedReader) -> bytes:
+    """What comes next, without the zeros that fill up a block of a tape or of an xz file."""
+    data = data.lstrip(b"\0")
+    while not data and (more := file.read(_INPUT_BYTES)):
+        data = more.lstrip(b"\0")
+    return data
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(wbits=31)  # 31: gzip's header and checksum
+        self.needs_input = True
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        block = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
+        # A full block can mean that more is waiting inside, though all input was taken.
+        self.needs_input = not self._inner.unconsumed_tail and len(block) < max_length
+        return block
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._inner = zstandard.ZstdDecompressor().decompressobj()
+        self._waiting = b""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        self._waiting += data
+        blocks, length = [], 0
+        while self._waiting and length < max_length and not self.eof:
+            some, self._waiting = self._waiting[:_ZSTD_INPUT_BYTES], self._waiting[_ZSTD_INPUT_BYTES:]
+            blocks.append(self._inner.decompress(some))
+            length += len(blocks[-1])
+        return b"".join(blocks)
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._waiting
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data + self._waiting
+
+
+def _xz() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_DICTIONARY_BYTES)
+
+
+# With the start of a block, or the end: a text may well begin with BZh.
+_BZIP2_STARTS = tuple(
+    b"BZh%d%b" % (level, next_bytes)
+    for level in range(1, 10)
+    for next_bytes in (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
+)
+_ZSTD_STARTS = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")  # a frame, and the skippable one of pzstd
+_KINDS: dict[str, tuple[bytes | tuple[bytes, ...], Callable[[], _Stream]]] = {
+    "gzip": (b"\x1f\x8b", _Gzip),
+    "bzip2": (_BZIP2_STARTS, bz2.BZ2Decompressor),
+    "xz": (b"\xfd7zXZ\x00", _xz),
+    "zstd": (_ZSTD_STARTS, _Zstd),
+}
