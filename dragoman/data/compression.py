@@ -39,7 +39,7 @@ def kind(head: bytes) -> str | None:
 
 
 def blocks(file: BufferedReader) -> Iterator[bytes]:
-    """The content, decompressed, in blocks of about a megabyte or less. Damaged comes after the good ones."""
+    """The content, decompressed, in blocks of a megabyte at most. Damaged comes after the good ones."""
     name = kind(file.peek(10))
     if name is None:
         while block := file.read1(BLOCK_BYTES):
@@ -116,24 +116,23 @@ class _Gzip:
 class _Zstd:
     def __init__(self) -> None:
         self._inner = zstandard.ZstdDecompressor().decompressobj()
-        self._waiting = b""
+        self._waiting = self._ready = b""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
         self._waiting += data
-        blocks, length = [], 0
-        while self._waiting and length < max_length and not self.eof:
+        while self._waiting and len(self._ready) < max_length and not self._inner.eof:
             some, self._waiting = self._waiting[:_ZSTD_INPUT_BYTES], self._waiting[_ZSTD_INPUT_BYTES:]
-            blocks.append(self._inner.decompress(some))
-            length += len(blocks[-1])
-        return b"".join(blocks)
+            self._ready += self._inner.decompress(some)
+        block, self._ready = self._ready[:max_length], self._ready[max_length:]
+        return block
 
     @property
     def needs_input(self) -> bool:
-        return not self._waiting
+        return not self._waiting and not self._ready
 
     @property
     def eof(self) -> bool:
-        return self._inner.eof
+        return self._inner.eof and not self._ready
 
     @property
     def unused_data(self) -> bytes:

@@ -16,11 +16,14 @@ from dragoman.errors import DataError
 
 # polib holds the whole catalogue in memory, at some twenty times its size. The largest real ones have
 # a few megabytes; more is another kind of file, or a compressed one made to swell.
-LARGEST_BYTES = 64 * 2**20
+LARGEST_BYTES = 32 * 2**20
+# polib joins the lines of a text, and those of a comment, one by one: quadratic in their number.
+MOST_LINES = 5_000
 NO_CHARSET = "CHARSET"  # as it stands in a template
 # An escape that polib does not know (\a, \033) keeps its backslash, and gets a second one when it is written.
 # Of comments, those with obsolete (#~) and former texts (#|) are written anew as well.
 _UNKNOWN_ESCAPE = re.compile(r"""^(?!#[^~|]).*?(?<!\\)(?:\\\\)*(\\[^\\ntrvbf"])""")
+_KEYWORD = re.compile(r"\s*(?:#~)?\s*msg")
 
 
 def read(path: Path, source_language: str, target_language: str, skipped: Counter[str]) -> Iterator[RawPair]:
@@ -63,8 +66,12 @@ def parse(path: Path) -> polib.POFile:
     if encoding == NO_CHARSET:
         encoding = "utf-8"
     try:
+        text = content.decode(encoding)
+        _check_lines(path, text)
         # The line break at the end keeps polib from taking a short text for the name of a file.
-        return polib.pofile(_Text(content.decode(encoding) + "\n"), encoding=encoding)
+        return polib.pofile(_Text(text + "\n"), encoding=encoding)
+    except DataError:
+        raise
     except Exception as error:  # polib's parser lets IndexError and others out on damaged files
         raise DataError(
             f"not a PO file that can be read ({error})",
@@ -98,6 +105,19 @@ def _content(path: Path) -> bytes:
                 hint="split the catalogue, for instance with msggrep",
             )
     return bytes(content)
+
+
+def _check_lines(path: Path, text: str) -> None:
+    lines = 0  # since the last one that begins a text
+    for number, line in enumerate(text.split("\n"), 1):
+        lines = 0 if _KEYWORD.match(line) else lines + 1
+        if lines > MOST_LINES:
+            raise DataError(
+                f"a text or a comment of more than {MOST_LINES:,} lines",
+                path=path,
+                line=number - lines + 1,
+                hint="check that this is a PO file; msgcat --width=1000 joins short lines",
+            )
 
 
 def _line_of(error: Exception, content: bytes) -> int | None:

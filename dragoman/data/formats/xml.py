@@ -16,6 +16,10 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 # (hi, g, pc, mrk) only mark a stretch of words.
 _CODES = frozenset({"bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "cp"})
 
+# Bytes and tags that are held in memory at a time: a tag of 4 bytes takes more than 100 there.
+MOST_OF_A_UNIT = (16 * 2**20, 500_000)  # or of what stands before it
+MOST_OF_A_TREE = (64 * 2**20, 2_000_000)
+
 # libxml2 keeps an element's line in 16 bits; beyond that it answers with the line of a text inside.
 _LAST_EXACT_LINE = 65534
 
@@ -35,13 +39,17 @@ def units(path: Path, root: str, names: Sequence[str]) -> Iterator[etree._Elemen
         remove_comments=True,
         remove_pis=True,
     )
+    held_bytes = held_tags = 0  # since a unit ended, or a block more
     try:
         for block in files.blocks(path):
+            held_bytes, held_tags = held_bytes + len(block), held_tags + block.count(b"<")
             parser.feed(block)
             for _, unit in parser.read_events():
                 assert isinstance(unit, etree._Element)  # as for every "end" event
                 yield unit
                 _forget(unit)
+                held_bytes = held_tags = 0
+            _check_size(path, held_bytes, held_tags, MOST_OF_A_UNIT, "without the end of a unit")
         found = name_of(parser.close())
     except etree.XMLSyntaxError as error:
         raise broken(path, error) from error
@@ -51,6 +59,26 @@ def units(path: Path, root: str, names: Sequence[str]) -> Iterator[etree._Elemen
             path=path,
             line=1,
             hint="give the file the suffix of what it is",
+        )
+
+
+def whole(path: Path) -> bytes:
+    """The content of a file that is to be held in memory as a tree."""
+    content, tags = bytearray(), 0
+    for block in files.blocks(path):
+        content += block
+        tags += block.count(b"<")
+        _check_size(path, len(content), tags, MOST_OF_A_TREE, "in a file that is held whole")
+    return bytes(content)
+
+
+def _check_size(path: Path, held_bytes: int, held_tags: int, most: tuple[int, int], where: str) -> None:
+    if held_bytes > most[0] or held_tags > most[1]:
+        raise DataError(
+            f"{held_bytes:,} bytes and {held_tags:,} tags {where}; "
+            f"{most[0]:,} bytes and {most[1]:,} tags are the most",
+            path=path,
+            hint="split the file; a small one that swells like this was made to fill the memory",
         )
 
 

@@ -23,12 +23,13 @@ def _braces(depth: int) -> str:
 
 # A message with others inside, {n, plural, one {# day} other {# days}}, is one placeholder: its words for a
 # program and its words for people cannot be told apart without its whole grammar.
+# Quantifiers are possessive (*+, ++): one that gave back what it took would be quadratic in a tag left open.
 _PLACEHOLDER = regex.compile(
     rf"""
-      (?P<printf>%(?:\d+\$|\(\w+\))?[-+\#0]*\d*(?:\.\d+)?(?:hh?|ll?|[jztL])?[diouxXeEfFgGcrsap@%])
+      (?P<printf>%(?:\d++\$|\(\w++\))?[-+\#0]*+\d*+(?:\.\d++)?(?:hh?|ll?|[jztL])?[diouxXeEfFgGcrsap@%])
     | \$?{_braces(5)}                     # {{0}} {{name}} ${{x}}
-    | (?P<tag></?(?P<name>[A-Za-z][\w:-]*)[^<>]*>)  # <b> </a> <br/>
-    | &(?:\#\d+|\#x[\da-fA-F]+|[A-Za-z]\w*);  # &nbsp; &#160;
+    | (?P<tag></?(?P<name>[A-Za-z][\w:-]*+)[^<>]*+>)  # <b> </a> <br/>
+    | &(?:\#\d++|\#x[\da-fA-F]++|[A-Za-z]\w*+);  # &nbsp; &#160;
     | https?://[^\s<>"]+
     """,
     regex.VERBOSE,
@@ -70,15 +71,19 @@ def _by_place(text: str) -> list[str]:
 def _are_nested(text: str) -> bool:
     """Is each tag that is closed one that was opened, and the last one?"""
     is_open: list[str] = []
+    names: Counter[str] = Counter()  # of those open: a search through them would be quadratic in their number
     for match in _PLACEHOLDER.finditer(text):
         tag, name = match["tag"], match["name"]
         if not tag or tag.endswith("/>"):
             continue
         if not tag.startswith("</"):
             is_open.append(name)
-        elif name in is_open:
-            while is_open.pop() != name:  # <br> and <img> are never closed
-                pass
+            names[name] += 1
+        elif names[name]:
+            last = None
+            while last != name:  # <br> and <img> are never closed
+                last = is_open.pop()
+                names[last] -= 1
         else:
             return False
     return True

@@ -17,12 +17,15 @@ import polib
 from dragoman.data.formats.po import NO_CHARSET, check_escapes, parse
 from dragoman.decode.documents.document import Tally, Translate, Writer
 from dragoman.decode.documents.placeholders import translate_keeping
+from dragoman.errors import DataError
+
+_MOST_FORMS = 20  # Arabic, with six, has the most in use
 
 
 def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
     catalogue = parse(source)
     check_escapes(source, catalogue.encoding)
-    forms = _plural_forms(catalogue)
+    forms = _plural_forms(catalogue, source)
     wanted = [(entry, gaps) for entry in catalogue if (gaps := _gaps(entry, forms, again))]
     gaps = [gap for _, gaps_of_entry in wanted for gap in gaps_of_entry]
     for (_, put), text in zip(gaps, translate_keeping([text for text, _ in gaps], translate), strict=True):
@@ -65,7 +68,13 @@ def _gaps(entry: polib.POEntry, forms: int, again: bool) -> list[Gap]:
     ]
 
 
-def _plural_forms(catalogue: polib.POFile) -> int:
+def _plural_forms(catalogue: polib.POFile, path: Path) -> int:
     """As the header says; two, as in most languages, if it does not."""
     named = re.search(r"nplurals\s*=\s*(\d+)", catalogue.metadata.get("Plural-Forms", ""))
+    if named and (len(named[1]) > 3 or int(named[1]) > _MOST_FORMS):
+        raise DataError(
+            f"the header says nplurals={named[1][:20]}; no language has more than six plural forms",
+            path=path,
+            hint="mend the Plural-Forms header",
+        )
     return max(1, int(named[1])) if named else 2

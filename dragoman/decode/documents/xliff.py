@@ -15,13 +15,13 @@ from typing import Literal
 
 from lxml import etree
 
-from dragoman.data import files
 from dragoman.data.formats import xml
 from dragoman.data.formats.xliff import FIRST_STATE, UNTRANSLATED_STATES
 from dragoman.decode.documents.document import Tally, Translate, Writer
 from dragoman.decode.documents.placeholders import translate_keeping
 from dragoman.errors import DataError
 
+_TEXTS = ("{*}source", "{*}seg-source", "{*}target")
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
@@ -29,10 +29,8 @@ def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
     tree = _parse(source)
     tally = Tally()
     gaps: list[_Stretch] = []
-    for unit in tree.iterfind(".//{*}trans-unit"):
-        gaps += _fill_unit(unit, unit, again, tally)
-    for segment in tree.iterfind(".//{*}segment"):
-        gaps += _fill_unit(segment, _unit_of(segment), again, tally)
+    for place, unit in _places(tree):
+        gaps += _fill_unit(place, unit, again, tally)
     translations = translate_keeping([stretch.text for stretch in gaps], translate)
     for stretch, translation in zip(gaps, translations, strict=True):
         setattr(stretch.element, stretch.place, translation)
@@ -63,7 +61,7 @@ def _parse(path: Path) -> etree._ElementTree:
         strip_cdata=False,
     )
     try:
-        root = etree.fromstring(b"".join(files.blocks(path)), parser)
+        root = etree.fromstring(xml.whole(path), parser)
     except etree.XMLSyntaxError as error:
         raise xml.broken(path, error) from error
     if xml.name_of(root) != "xliff":
@@ -71,6 +69,17 @@ def _parse(path: Path) -> etree._ElementTree:
             f"found <{xml.name_of(root)}> as the outermost element, expected <xliff>", path=path, line=1
         )
     return root.getroottree()
+
+
+def _places(tree: etree._ElementTree) -> list[tuple[etree._Element, etree._Element]]:
+    """Where targets go: each `trans-unit` or `segment`, with its unit.
+
+    A list, made before anything is filled in, and without those inside a source: a target is a copy of its
+    source, so each would be found again in the copy, and they would double with every level.
+    """
+    places = [(unit, unit) for unit in tree.iterfind(".//{*}trans-unit")]
+    places += [(segment, _unit_of(segment)) for segment in tree.iterfind(".//{*}segment")]
+    return [(place, unit) for place, unit in places if not any(True for _ in place.iterancestors(*_TEXTS))]
 
 
 def _unit_of(segment: etree._Element) -> etree._Element:
