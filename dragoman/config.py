@@ -11,7 +11,10 @@ from typing import Any, Literal, Self, TypeVar
 import tomlkit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from dragoman.content import read_whole
 from dragoman.errors import ConfigError
+
+_LARGEST_BYTES = 2**20  # of a config file
 
 
 class Section(BaseModel):
@@ -211,7 +214,7 @@ def load(
     given = _read(path) if path else ""
     try:
         values = tomllib.loads(given)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
         raise ConfigError(f"not valid TOML: {error}", path=path) from None
     for override in overrides:
         _apply(values, override)
@@ -257,7 +260,7 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_whole(path, ConfigError, _LARGEST_BYTES).decode()
     except FileNotFoundError:
         raise ConfigError("no such config file", path=path, hint="give the path of a .toml file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -270,7 +273,7 @@ def _apply(values: dict[str, Any], override: str, replace: bool = True) -> None:
         raise ConfigError(f"--set {override}: expected key=value", hint="for example --set train.steps=1000")
     try:
         value = tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text  # a bare word is a string: --set sync.mode=diloco
     *sections, name = key.split(".")
     for section in sections:

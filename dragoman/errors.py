@@ -114,6 +114,7 @@ def _in_words(error: Exception) -> str:
         return f"{error.args[0]!r} is missing"
     if found := getattr(error, "errors", None):  # pydantic's: a list of places with what is wrong there
         first = found()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_MOST_CHARACTERS]
+        place = ".".join(map(str, first["loc"]))
+        return (f"{place}: {first['msg']}" if place else str(first["msg"]))[:_MOST_CHARACTERS]
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0]}"[:_MOST_CHARACTERS] if lines else type(error).__name__

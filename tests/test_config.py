@@ -113,7 +113,8 @@ def test_broken_toml_says_so_with_its_place(file) -> None:
 
 def test_a_file_that_cannot_be_read_is_our_error(tmp_path: Path) -> None:
     assert "no such config file" in str(complaint(tmp_path / "none.toml"))
-    assert "cannot be read" in str(complaint(tmp_path))
+    assert "a directory" in str(complaint(tmp_path))
+    assert "a pipe or a device" in str(complaint(Path("/dev/zero")))
     (tmp_path / "latin.toml").write_bytes(b"# \xe4\n")
     assert "cannot be read" in str(complaint(tmp_path / "latin.toml"))
 

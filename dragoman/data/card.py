@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, field_validator, model_validator
 
+from dragoman.content import read_whole
 from dragoman.data.reasons import MEANING, Reason
-from dragoman.errors import DataError
+from dragoman.errors import DataSetError, reading
 
 SCHEMA = 1
+PARTS = ("train", "dev", "test")
+
+Count = Annotated[int, Field(ge=0, le=2**48)]  # more than any corpus has, and no sum of them overflows
+Positive = Annotated[int, Field(ge=1, le=2**48)]
 
 
 class SideFacts(BaseModel):
     """One language of a part."""
 
-    bytes: int  # of the text that was encoded, line ends included
-    tokens: int  # EOS included
-    lengths: dict[str, int]  # pairs by tokens per sentence: "1-10", "11-20", ...
+    bytes: Count  # of the text that was encoded, line ends included
+    tokens: Positive  # EOS included
+    lengths: dict[str, Count]  # pairs by tokens per sentence: "1-10", "11-20", ...
 
 
 class PartFacts(BaseModel):
-    pairs: int
+    pairs: Positive
     source: SideFacts
     target: SideFacts
 
@@ -31,25 +37,25 @@ class CorpusFacts(BaseModel):
     """One corpus within the training part: its pairs stand together, in the order of this list."""
 
     name: str
-    weight: float
-    pairs: int
+    weight: float = Field(gt=0, allow_inf_nan=False)
+    pairs: Count
 
 
 class SourceFile(BaseModel):
     path: str
-    bytes: int
+    bytes: Count
     sha256: str
 
 
 class DroppedExample(BaseModel):
     file: str
-    line: int
+    line: Count
     source: str
     target: str
 
 
 class Dropped(BaseModel):
-    pairs: int
+    pairs: Count
     examples: list[DroppedExample]
 
 
@@ -57,8 +63,8 @@ class Check(BaseModel):
     """A count the recipe knows from the public record, against what was found."""
 
     what: str
-    expected: int
-    found: int
+    expected: Count
+    found: Count
 
     def __str__(self) -> str:
         said = "as expected" if self.found == self.expected else f"WARNING: {self.expected:,} were expected"
@@ -71,31 +77,50 @@ class Card(BaseModel):
     target_language: str
     parts: dict[str, PartFacts]
     corpora: list[CorpusFacts]
-    read_pairs: int
-    read_bytes: dict[str, int]  # per side, text as read
+    read_pairs: Count
+    read_bytes: dict[str, Count]  # per side, text as read
     dropped: dict[str, Dropped]
-    skipped_units: dict[str, int]  # units of TMX, XLIFF or PO files that hold no pair
-    vocabulary_pieces: int
-    vocabulary_asked: int
+    skipped_units: dict[str, Count]  # units of TMX, XLIFF or PO files that hold no pair
+    vocabulary_pieces: Positive
+    vocabulary_asked: Positive
     vocabulary_sha256: str
     notes: list[str]
     checks: list[Check]
     sources: list[SourceFile]
-    files: dict[str, int]  # every data file with its bytes
+    files: dict[str, Count]  # every data file with its bytes
     fingerprint: str
     job: str  # checksum of sources and settings: the same job need not be done twice
     made_with: str
 
+    @field_validator("files")
+    @classmethod
+    def _names_stay_inside(cls, files: dict[str, int]) -> dict[str, int]:
+        for name in files:
+            path = PurePosixPath(name)
+            if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+                raise ValueError(f"{name!r} is no name of a file in the data set")
+        return files
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if "train" not in self.parts or not set(self.parts) <= set(PARTS):
+            raise ValueError(f"parts are {', '.join(self.parts) or 'none'}; expected train, dev and test")
+        listed, held = sum(corpus.pairs for corpus in self.corpora), self.parts["train"].pairs
+        if listed != held:
+            raise ValueError(f"the corpora have {listed:,} pairs, the training part {held:,}")
+        return self
+
     @classmethod
     def load(cls, path: Path) -> Card:
-        try:
-            card = cls.model_validate_json(path.read_text(encoding="utf-8"))
+        with reading(path, DataSetError, "prepare the data set again, or copy it from where it is whole"):
+            card = cls.model_validate_json(read_whole(path, DataSetError))
             if card.schema_version != SCHEMA:
-                raise ValueError(f"schema {card.schema_version}, expected {SCHEMA}")
+                raise DataSetError(
+                    f"schema {card.schema_version}, this version reads {SCHEMA}",
+                    path=path,
+                    hint=f"use {card.made_with}, or prepare the data set again",
+                )
             return card
-        except ValueError as error:
-            first = str(error).splitlines()[0]
-            raise DataError(f"not a card that this version reads: {first}", path=path) from None
 
     @property
     def dropped_pairs(self) -> int:

@@ -20,9 +20,11 @@ import numpy as np
 from pydantic import BaseModel
 
 from dragoman.config import CleanRules
+from dragoman.content import read_whole
 from dragoman.data.clean import CleanChunk, Cleaner, Example, Pair, Tally
 from dragoman.data.corpus import Corpus, RawPair, read
 from dragoman.data.parallel import Workers
+from dragoman.errors import DataSetError, reading
 from dragoman.progress import Reporter
 
 CHUNK_PAIRS = 8_192
@@ -52,7 +54,9 @@ class CleanText:
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self.facts = CleanFacts.model_validate_json((folder / "facts.json").read_text())
+        path = folder / "facts.json"
+        with reading(path, DataSetError, f"remove {folder.parent} and run the command again"):
+            self.facts = CleanFacts.model_validate_json(read_whole(path, DataSetError))
 
     def __len__(self) -> int:
         return self.facts.pairs

@@ -23,18 +23,24 @@ import numpy as np
 
 from dragoman.data.card import Card, CorpusFacts
 from dragoman.data.tokens import Tokenizer
-from dragoman.errors import DataError
+from dragoman.errors import DataSetError, reading
 
 SIDES = ("source", "target")
 VOCABULARY_FILE = "vocabulary.model"
+_CHUNK = 1 << 22  # tokens or offsets that are looked at together
+_HINT = "remove the folder, then copy or prepare it again"
 
 
 class Side:
     """One language of a part."""
 
     def __init__(self, folder: Path, name: str, token_type: type[np.unsignedinteger]):
-        self.tokens = np.memmap(folder / f"{name}.tokens", dtype=token_type, mode="r")
-        self.offsets = np.memmap(folder / f"{name}.offsets", dtype=np.uint64, mode="r")
+        self._paths = folder / f"{name}.tokens", folder / f"{name}.offsets"
+        tokens, offsets = self._paths
+        with reading(tokens, DataSetError, _HINT):
+            self.tokens = np.memmap(tokens, dtype=token_type, mode="r")
+        with reading(offsets, DataSetError, _HINT):
+            self.offsets = np.memmap(offsets, dtype=np.uint64, mode="r")
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
         """Tokens of each row, EOS included."""
@@ -48,6 +54,24 @@ class Side:
         places = np.repeat(self.offsets[rows].astype(np.int64) - (ends - lengths), lengths)
         places += np.arange(int(ends[-1]) if len(ends) else 0)
         return self.tokens[places].astype(np.int64), lengths
+
+    def check(self, pieces: int) -> None:
+        """That each sentence has its place in `tokens`, and each token is one of so many pieces."""
+        tokens, offsets = self._paths
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.tokens):
+            what = (
+                f"sentences from {self.offsets[0]:,} to {self.offsets[-1]:,} of {len(self.tokens):,} tokens"
+            )
+            raise DataSetError(what, path=offsets, hint=_HINT)
+        for start in range(0, len(self.offsets) - 1, _CHUNK):
+            some = self.offsets[start : start + _CHUNK + 1]
+            if (empty := np.flatnonzero(some[1:] <= some[:-1])).size:
+                what = f"sentence {start + empty[0] + 1:,} ends where it begins, or before"
+                raise DataSetError(what, path=offsets, hint=_HINT)
+        for start in range(0, len(self.tokens), _CHUNK):
+            if (found := int(self.tokens[start : start + _CHUNK].max())) >= pieces:
+                what = f"token id {found:,}, and the vocabulary has {pieces:,} pieces"
+                raise DataSetError(what, path=tokens, hint=_HINT)
 
 
 class Part:
@@ -63,7 +87,12 @@ class Part:
 
     def text(self, side: str) -> list[str]:
         """The sentences of dev or test as they were given; a training part keeps tokens only."""
-        return (self._folder / f"{side}.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        path = self._folder / f"{side}.txt"
+        with reading(path, DataSetError, _HINT):
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        if len(lines) != len(self):
+            raise DataSetError(f"{len(lines):,} lines, and {len(self):,} pairs", path=path, hint=_HINT)
+        return lines
 
 
 class DataSet:
@@ -74,10 +103,14 @@ class DataSet:
         try:
             self.card = Card.load(path / "card.json")
         except FileNotFoundError:
-            raise DataError(
+            raise DataSetError(
                 "no data set here", path=path, hint="make one with: dragoman prepare ... -o DATA"
             ) from None
         self.tokenizer = Tokenizer.load(path / VOCABULARY_FILE)
+        if self.tokenizer.sha256 != self.card.vocabulary_sha256:
+            raise DataSetError(
+                "is not the vocabulary that the card names", path=path / VOCABULARY_FILE, hint=_HINT
+            )
         self._check_sizes()
         token_type = self.tokenizer.token_type
         self.parts = {name: Part(path / name, token_type) for name in self.card.parts}
@@ -86,18 +119,42 @@ class DataSet:
     def train(self) -> Part:
         return self.parts["train"]
 
+    def check_contents(self) -> None:
+        """That every number in it can be used. Reads all of it, so it is done once, before a training.
+
+        100 million tokens are 200 MB and take 0.1 seconds where they are in memory, else as long as the disk
+        does, which the first epoch would wait for. The card's fingerprint would take several times that, and
+        tell of changes only.
+        """
+        for part in self.parts.values():
+            for side in (part.source, part.target):
+                side.check(len(self.tokenizer))
+
     def _check_sizes(self) -> None:
         """A copy that was cut short is found now, not as nonsense in a batch."""
-        for name, expected in self.card.files.items():
+        for name, expected in (self._sizes() | self.card.files).items():
             path = self.path / name
-            found = path.stat().st_size if path.exists() else None
+            found = path.stat().st_size if path.is_file() else None
             if found != expected:
                 state = "is missing" if found is None else f"has {found:,} bytes"
-                raise DataError(
-                    f"{state}; the card says {expected:,} bytes",
-                    path=path,
-                    hint="remove the folder, then copy or prepare it again",
+                raise DataSetError(f"{state}; the card says {expected:,} bytes", path=path, hint=_HINT)
+        for name, expected in self._sizes().items():
+            if (listed := self.card.files.get(name, expected)) != expected:
+                raise DataSetError(
+                    f"{name} has {listed:,} bytes, and its pairs and tokens take {expected:,}",
+                    path=self.path / "card.json",
+                    hint=_HINT,
                 )
+
+    def _sizes(self) -> dict[str, int]:
+        """The bytes of each array, by the pairs and tokens that the card counts."""
+        token_bytes = np.dtype(self.tokenizer.token_type).itemsize
+        sizes = {}
+        for name, facts in self.card.parts.items():
+            for side, said in zip(SIDES, (facts.source, facts.target), strict=True):
+                sizes[f"{name}/{side}.tokens"] = said.tokens * token_bytes
+                sizes[f"{name}/{side}.offsets"] = (facts.pairs + 1) * 8
+        return sizes
 
 
 class PartWriter:

@@ -13,9 +13,11 @@ import numpy as np
 import sentencepiece
 
 from dragoman.config import VocabularySettings
-from dragoman.errors import DataError
+from dragoman.content import read_whole
+from dragoman.errors import DataError, DataSetError
 
 PAD, EOS, BOS, UNK = 0, 1, 2, 3  # as in the vocabulary of the public WMT16 en-de runs
+LARGEST_BYTES = 64 * 2**20  # of a model; one of 256,000 pieces has 5 MB
 _LEAST_COVERAGE = 0.98  # that SentencePiece takes; the most frequent characters, which are wanted anyway
 # SentencePiece passes over longer sentences and those with its sign for the unknown, and ends the process if
 # a character that it must know stands in none of the others.
@@ -26,20 +28,18 @@ _RESERVED = "\u2585"
 class Tokenizer:
     """A SentencePiece model with our four special ids."""
 
-    def __init__(self, model: bytes, path: Path | str = "vocabulary"):
-        try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, ValueError) as error:
-            raise DataError(f"not a SentencePiece model: {error}", path=path) from None
+    def __init__(self, model: bytes, path: Path | str = "vocabulary", kind: type[DataError] = DataSetError):
+        self._processor = processor(model, path, kind)
         self.model = model
-        self._check_special_ids(path)
+        self._check_special_ids(path, kind)
 
     @classmethod
-    def load(cls, path: Path) -> Tokenizer:
+    def load(cls, path: Path, kind: type[DataError] = DataSetError) -> Tokenizer:
+        """`kind`: what the file is part of."""
         try:
-            return cls(path.read_bytes(), path)
+            return cls(read_whole(path, kind, LARGEST_BYTES), path, kind)
         except OSError as error:
-            raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+            raise kind(f"cannot be read: {error.strerror}", path=path) from None
 
     def __len__(self) -> int:
         return int(self._processor.get_piece_size())
@@ -64,16 +64,26 @@ class Tokenizer:
         """Text of each row of ids; special ids leave no trace."""
         return list(self._processor.decode([list(map(int, row)) for row in rows])) if rows else []
 
-    def _check_special_ids(self, path: Path | str) -> None:
+    def _check_special_ids(self, path: Path | str, kind: type[DataError]) -> None:
         processor = self._processor
         found = (processor.pad_id(), processor.eos_id(), processor.bos_id(), processor.unk_id())
         if found != (PAD, EOS, BOS, UNK):
-            raise DataError(
+            raise kind(
                 f"special ids are pad {found[0]}, eos {found[1]}, bos {found[2]}, unk {found[3]}; "
                 f"expected pad {PAD}, eos {EOS}, bos {BOS}, unk {UNK}",
                 path=path,
                 hint="train it with --pad_id=0 --eos_id=1 --bos_id=2 --unk_id=3, or leave --vocab out",
             )
+
+
+def processor(model: bytes, path: Path | str, kind: type[DataError]) -> sentencepiece.SentencePieceProcessor:
+    """A SentencePiece model, ready to use; whatever is wrong with it is an error of this kind."""
+    try:
+        opened = sentencepiece.SentencePieceProcessor(model_proto=model)
+        opened.id_to_piece(list(range(opened.get_piece_size())))  # a piece that is not UTF-8 fails here
+    except Exception as error:  # RuntimeError, ValueError, UnicodeDecodeError
+        raise kind(f"not a SentencePiece model: {error}", path=path) from None
+    return opened
 
 
 def learn(sentences: Iterable[str], settings: VocabularySettings) -> Tokenizer:

@@ -12,10 +12,12 @@ import ctranslate2
 import numpy as np
 import sentencepiece
 
+from dragoman.content import read_whole
+from dragoman.data.tokens import LARGEST_BYTES, processor
 from dragoman.decode.engine import CTRANSLATE2_FILE, Options, Translation
 from dragoman.decode.texts import TextTranslator
 from dragoman.decode.translate import length_limits
-from dragoman.errors import DataError, DragomanError, UsageError
+from dragoman.errors import CheckpointError, DataError, DragomanError, UsageError
 
 CONFIG_FILE = "config.json"
 PRECISIONS = ("int8", "int8_float32", "float32")
@@ -167,10 +169,7 @@ def _vocabularies(folder: Path) -> tuple[Path, Path]:
 
 
 def _processor(path: Path) -> sentencepiece.SentencePieceProcessor:
-    try:
-        return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
-    except (RuntimeError, ValueError) as error:
-        raise DataError(f"not a SentencePiece model: {error}", path=path) from None
+    return processor(read_whole(path, CheckpointError, LARGEST_BYTES), path, CheckpointError)
 
 
 def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str] | None:

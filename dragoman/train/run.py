@@ -16,7 +16,7 @@ from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
 from dragoman.doctor.at_start import Start
-from dragoman.errors import DataError, DragomanError, UsageError
+from dragoman.errors import DataSetError, DragomanError, UsageError
 from dragoman.export import fit
 from dragoman.measure import database, provenance
 from dragoman.measure.phases import GpuPhases, Phases
@@ -57,8 +57,9 @@ class Job:
 def check(job: Job) -> None:
     """Everything that can be known to be wrong before a rank is started."""
     data = DataSet(job.data)
+    data.check_contents()
     if "dev" not in data.parts:
-        raise DataError(
+        raise DataSetError(
             "the data set has no dev part",
             path=job.data,
             hint="prepare it again: with --dev, or without, then some pairs are held out",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.store import DataSet, Part, PartWriter, fingerprint
-from dragoman.errors import DataError
+from dragoman.errors import DataError, DataSetError
 
 row = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=5)
 pairs = st.lists(st.tuples(row, row), min_size=1, max_size=12)
@@ -95,3 +95,42 @@ def test_the_fingerprint_is_that_of_the_files_and_changes_with_a_byte(small: Dat
     with open(copy / "train" / "target.tokens", "r+b") as file:
         file.write(bytes([file.read(1)[0] ^ 1]))
     assert fingerprint(copy, names, corpora) != small.card.fingerprint
+
+
+def _written(path: Path, place: int, value: int, kind: str) -> None:
+    numbers = np.fromfile(path, dtype=kind)
+    numbers[place] = value
+    numbers.tofile(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "kind"),
+    [
+        ("train/source.tokens", 17, 200, "<u2"),  # the vocabulary has 200 pieces: 0 to 199
+        ("dev/target.tokens", -1, 2**16 - 1, "<u2"),
+        ("train/target.offsets", 0, 1, "<u8"),
+        ("train/target.offsets", -1, 1, "<u8"),
+        ("train/source.offsets", 1000, 0, "<u8"),
+        ("test/source.offsets", 5, 2**63, "<u8"),
+    ],
+)
+def test_numbers_that_no_batch_can_use_are_found_before_a_training(
+    name: str, place: int, value: int, kind: str, small: DataSet, tmp_path: Path
+) -> None:
+    small.check_contents()
+    copy = shutil.copytree(small.path, tmp_path / "copy")
+    _written(copy / name, place, value, kind)
+    with pytest.raises(DataSetError) as caught:
+        DataSet(copy).check_contents()
+    assert caught.value.path == str(copy / name) and caught.value.hint
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 30, b"\n" * 29])
+def test_held_out_text_that_does_not_fit_its_pairs_is_refused(
+    content: bytes, small: DataSet, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(small.path, tmp_path / "copy")
+    data = DataSet(copy)
+    (copy / "test" / "source.txt").write_bytes(content)
+    with pytest.raises(DataSetError, match=r"source\.txt"):
+        data.parts["test"].text("source")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.config import VocabularySettings
 from dragoman.data.tokens import BOS, EOS, PAD, UNK, Tokenizer, learn
-from dragoman.errors import DataError
+from dragoman.errors import DataError, DataSetError
 
 SHARED = Path(os.environ.get("DRAGOMAN_DATA", "/nowhere")) / "wmt16-vocab" / "m_common.model"
 TEXT = ["the cat sees the dog", "der Hund sieht die Katze", "ein Apfel fällt vom Baum"] * 20
@@ -97,6 +98,26 @@ def test_a_model_with_other_special_ids_is_refused() -> None:
 def test_any_other_bytes_are_refused(content: bytes) -> None:
     with pytest.raises(DataError):
         Tokenizer(content, "some.model")
+
+
+def test_a_damaged_model_is_refused_or_can_be_used(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    draw, path, refused = random.Random(1), tmp_path / "vocabulary.model", 0
+    for _ in range(400):
+        content = bytearray(tokenizer.model)
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(len(content))
+            content[place : place + draw.randint(0, 3)] = draw.randbytes(draw.randint(0, 3))
+        path.write_bytes(content if draw.random() < 0.9 else content[: draw.randrange(len(content))])
+        try:
+            damaged = Tokenizer.load(path)
+        except DataSetError as error:
+            assert error.path == str(path)
+            refused += 1
+        else:
+            tokens, _ = damaged.encode(["the cat", "der Hund, 雪", ""])
+            assert tokens.max() < len(damaged)
+            damaged.decode([range(len(damaged))])
+    assert refused > 200
 
 
 def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import DataError, UsageError
+from dragoman.errors import DataError, DataSetError, UsageError
 from dragoman.rundir import RunFolder
 from dragoman.train.run import check
 from tests.train.conftest import Here
@@ -22,6 +22,16 @@ def test_a_data_set_without_held_out_text_is_refused_with_advice(here: Here, tmp
     with pytest.raises(DataError, match="no dev part") as error:
         check(here.job(tmp_path / "run", data=data))
     assert "--dev" in str(error.value)
+
+
+def test_a_token_that_is_not_in_the_vocabulary_is_found_before_a_rank_is_started(
+    here: Here, tmp_path: Path
+) -> None:
+    data = shutil.copytree(here.task.data, tmp_path / "data")
+    with open(data / "train" / "target.tokens", "r+b") as file:
+        file.write(b"\xff\xff")
+    with pytest.raises(DataSetError, match=r"target\.tokens: token id 65,535"):
+        check(here.job(tmp_path / "run", data=data))
 
 
 @pytest.mark.parametrize("name", ["file", "file/run"])
