@@ -99,9 +99,9 @@ def diagnose(
     Example: dragoman diagnose nohup.out v100a.nmon --link 1gbit --gpu-power 42/250
     """
     from dragoman.foreign import answers, show
-    from dragoman.foreign.facts import Given, load
+    from dragoman.foreign.facts import load
 
-    options = Given(
+    options = dict(
         ranks=ranks, machines=machines, link=link, gpu=gpu, nic_kb_per_s=nic_kb_per_s, nic=nic,
         gpu_power=gpu_power, gpu_util=gpu_util, params=params, gradient_bytes=gradient_bytes,
         precision=precision, batch=batch, step_seconds=step_seconds, steps=steps, hours=hours,

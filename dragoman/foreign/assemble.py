@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dragoman.foreign.gathered import NAN, Gathered, Start
+from dragoman.foreign.gathered import NAN, YEAR, Gathered, Start, number
 from dragoman.foreign.gpumeters import metered
 from dragoman.foreign.runfacts import run_facts
 from dragoman.measure.records import FIRST_DATE, Attempt, Event, Records, Table
 
+_LONGEST_SETTING = 200  # characters of one that is no number or word
 MOST_ROWS = 1_000_000  # of steps in memory; a longer run is thinned
 
 
 def assemble(run: Gathered, name: str) -> Records:
     _keep_newest(run)
+    _mend_clocks(run)
+    run.settings = {name: _plain(value) for name, value in run.settings.items()}
+    run.say_what_was_left_out()
     attempts = _attempts(run)
-    intervals = _living({key: np.array(values) for key, values in run.intervals.items()}, run)
+    superseded_from = _superseded_from(run)
+    intervals = _living({key: np.array(values) for key, values in run.intervals.items()}, superseded_from)
     intervals = _on_one_clock(intervals, attempts)
     given_seconds = run.value("given_step_seconds")
     is_given = bool(given_seconds) and not np.isfinite(intervals["seconds"]).any()
@@ -40,7 +46,7 @@ def assemble(run: Gathered, name: str) -> Records:
         facts,
         attempts,
         steps=steps,
-        evaluations=[row for row in evaluations if row.step < _superseded_from(run, row.attempt)],
+        evaluations=[row for row in evaluations if row.step < superseded_from[row.attempt]],
         events=events,
         nics=_table(run.nics, facts.hosts, ("time", "span", "sent_bytes", "received_bytes")),
         hosts=_table(
@@ -101,16 +107,38 @@ def _is_new(one: Start, other: Start) -> bool:
     return one.last_step is not None and other.first_step is not None and other.first_step < one.last_step
 
 
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it: a log may print any literal of Python."""
+    if isinstance(value, bool | str) or number(value) == value:
+        return value
+    return None if value is None else repr(value)[:_LONGEST_SETTING]
+
+
 # --- time -------------------------------------------------------------------------------------------------
+
+
+def _mend_clocks(run: Gathered) -> None:
+    """Without dates that are years away from the other dates of their start."""
+    for start in run.starts:
+        first, end = _lines_of(run, start)
+        times = [start.started, start.ended, *run.intervals["ended"][first:end]]
+        start.started, start.ended, *ended = run.near(times)
+        run.intervals["ended"][first:end] = array("d", ended)
+
+
+def _lines_of(run: Gathered, start: Start) -> tuple[int, int]:
+    """Where the lines of a start begin and end: starts follow each other."""
+    numbers = run.intervals["attempt"]
+    return bisect_left(numbers, start.number), bisect_right(numbers, start.number)
 
 
 def _attempts(run: Gathered) -> list[Attempt]:
     """One after the other where the log holds no dates: a start begins when the one before has ended."""
     ended, found = 0.0, []
     ends = np.array(run.intervals["ended"])
-    numbers = np.array(run.intervals["attempt"])
     for start in run.starts:
-        mine = ends[(numbers == start.number) & np.isfinite(ends)]
+        mine = ends[slice(*_lines_of(run, start))]
+        mine = mine[np.isfinite(mine)]
         last = float(mine.max()) if len(mine) else NAN
         if last >= FIRST_DATE:  # dates in the lines themselves
             started = start.started if start.started == start.started else float(mine.min())
@@ -150,9 +178,12 @@ def _open_end(run: Gathered, start: Start) -> str:
 
 
 def _absolute(time: float, attempts: list[Attempt], number: int) -> float:
-    if time >= FIRST_DATE or not 1 <= number <= len(attempts):
+    if not 1 <= number <= len(attempts):
         return time
-    return attempts[number - 1].started + time
+    started = attempts[number - 1].started
+    if time >= FIRST_DATE:
+        return NAN if started >= FIRST_DATE and abs(time - started) > YEAR else time
+    return started + time
 
 
 def _on_one_clock(intervals: Table, attempts: list[Attempt]) -> Table:
@@ -166,15 +197,17 @@ def _on_one_clock(intervals: Table, attempts: list[Attempt]) -> Table:
 # --- steps ------------------------------------------------------------------------------------------------
 
 
-def _superseded_from(run: Gathered, number: int) -> float:
-    firsts = (start.first_step for start in run.starts if start.number > number)
-    return min((first for first in firsts if first is not None), default=float("inf"))
+def _superseded_from(run: Gathered) -> list[float]:
+    """By the number of a start, the first step that a later one made again."""
+    limits = [np.inf]
+    for start in reversed(run.starts):
+        limits.append(limits[-1] if start.first_step is None else min(limits[-1], start.first_step))
+    return [np.inf, *limits[-2::-1]]
 
 
-def _living(intervals: Table, run: Gathered) -> Table:
+def _living(intervals: Table, superseded_from: list[float]) -> Table:
     """Without the steps that a later start made again."""
-    limits = np.array([np.inf, *(_superseded_from(run, start.number) for start in run.starts)])
-    alive = intervals["step"] < limits[intervals["attempt"].astype(int)]
+    alive = intervals["step"] < np.array(superseded_from)[intervals["attempt"].astype(int)]
     return {name: values[alive] for name, values in intervals.items()}
 
 
@@ -242,7 +275,10 @@ def _evaluation_seconds(run: Gathered, intervals: Table) -> list[Event]:
     for row in run.evaluations:
         if row.step <= (run.starts[row.attempt - 1].first_step or 0):  # part of the start
             continue
-        with_one |= (first <= row.step + 1) & (row.step + 1 <= last) & (intervals["attempt"] == row.attempt)
+        begin, end = np.searchsorted(intervals["attempt"], (row.attempt, row.attempt + 1))
+        index = begin + np.searchsorted(last[begin:end], row.step + 1)
+        if index < end and first[index] <= row.step + 1:
+            with_one[index] = True
     timed = np.isfinite(intervals["seconds"])
     if not (with_one & timed).any() or not (timed & ~with_one).any():
         return []
@@ -266,15 +302,12 @@ def _table(rows: list[dict[str, Any]], hosts: list[str], columns: tuple[str, ...
     """Rows to columns. A host that no rank was seen on takes the next number."""
     if not rows:
         return None
-    names = list(hosts)
-    for row in rows:
-        if (
-            row["host"]
-            and row["host"] not in names
-            and not any(name.startswith("machine ") for name in names)
-        ):
-            names.append(row["host"])
-    places = [names.index(row["host"]) if row["host"] in names else 0 for row in rows]
+    numbers = {name: number for number, name in enumerate(hosts)}
+    if not any(name.startswith("machine ") for name in hosts):
+        for row in rows:
+            if row["host"]:
+                numbers.setdefault(row["host"], len(numbers))
+    places = [numbers.get(row["host"], 0) for row in rows]
     table: Table = {"host": np.array(places, dtype=np.float64)}
     for name in columns:
         table[name] = np.array([row.get(name, NAN) for row in rows], dtype=np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from dragoman.foreign.gathered import Gathered
+from dragoman.foreign.gathered import MOST_RANKS, YEAR, Gathered
 
 LOOKS_FOR = "NCCL's and TensorFlow's device lines"
 BEGINS = (
@@ -14,7 +14,7 @@ BEGINS = (
 )
 
 _RANK = re.compile(r"^(\S+?):\d+:\d+ \[\d+\] NCCL INFO .*\brank (\d+) nranks (\d+)")
-_INTERFACE = re.compile(r"^(\S+?):\d+:\d+ \[\d+\] NCCL INFO .*(?:NET\S* ?: Using|NET/Socket : Using)")
+_INTERFACE = re.compile(r"^(\S+?):\d+:\d+ \[\d+\] NCCL INFO .*NET(?:/\w{1,40})? ?: Using")
 _INTERFACE_NAME = re.compile(r"(?:Using interface |\[\d+\])(\w+):")
 _DEVICE = re.compile(r"name: (.+?) major: \d")
 _STAMP_LENGTH = len("2020-06-26 15:36:43")
@@ -44,10 +44,13 @@ class Cluster:
     def _nccl(self, text: str) -> None:
         self.is_found = True
         if rank := _RANK.match(text):
-            if int(rank[3]) != self._world:  # another start with other ranks
-                self._world = int(rank[3])
+            number, world = (self._run.whole(digits, MOST_RANKS) for digits in rank.group(2, 3))
+            if number is None or world is None:
+                return
+            if world != self._world:  # another start with other ranks
+                self._world = world
                 self._rank_hosts.clear()
-            self._rank_hosts[int(rank[2])] = rank[1]
+            self._rank_hosts[number] = rank[1]
         elif (place := _INTERFACE.match(text)) and (name := _INTERFACE_NAME.search(text)):
             self._interfaces[place[1]] = name[1]
 
@@ -55,9 +58,9 @@ class Cluster:
         run = self._run
         for number, (first, last) in self._stamps.items():
             start = run.starts[number - 1]
-            start.started = moment(first)
+            start.started = run.dated(moment(first))
             if start.last_step is None:  # it has no clock but these dates
-                start.ended = moment(last)
+                start.ended = start.started + run.lasting(run.dated(moment(last)) - start.started, YEAR)
         if not self._world:
             return
         run.fact("ranks", self._world)

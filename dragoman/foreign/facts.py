@@ -2,57 +2,78 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.errors import ConfigError, UsageError
-from dragoman.foreign.figures import bits_per_second, figures, readings
-from dragoman.foreign.gathered import GIVEN, NAN, Gathered
+from dragoman.foreign.figures import ordered_link, readings
+from dragoman.foreign.gathered import (
+    GIVEN,
+    MOST_RANKS,
+    MOST_STEP_SECONDS,
+    MOST_STEPS,
+    NAN,
+    YEAR,
+    Gathered,
+)
 from dragoman.foreign.nmon import KB
 from dragoman.plan import gpu_types
 
+_POWER = re.compile(r"(\d+(?:\.\d+)?) ?W?(?: ?/ ?(\d+(?:\.\d+)?) ?W?)?")
+_MOST_WATTS = 10_000
 _COMPARED = ("ranks", "machines", "parameters", "gradient_bytes", "precision", "pairs_per_rank")
 
 
 class Given(BaseModel):
     """None where nothing was said. The names are those of the options."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    ranks: int | None = None
-    machines: int | None = None
+    ranks: int | None = Field(None, ge=1, le=MOST_RANKS)
+    machines: int | None = Field(None, ge=1, le=MOST_RANKS)
     link: str | None = None  # as ordered: 1gbit, 1000 Mbps
     gpu: str | None = None
-    nic_kb_per_s: float | None = None  # what nmon showed for the interface of the gradients
+    nic_kb_per_s: float | None = Field(None, gt=0, le=1e10)  # of the interface of the gradients, by nmon
     nic: str | None = None  # a reading in somebody's own words and unit
     gpu_power: str | None = None  # watts of limit: 42/250
-    gpu_util: float | None = None  # percent
-    params: int | None = None
-    gradient_bytes: int | None = None  # of one rank, as exchanged
+    gpu_util: float | None = Field(None, ge=0, le=100)  # percent
+    params: int | None = Field(None, ge=1, le=10**13)
+    gradient_bytes: int | None = Field(None, ge=1, le=10**14)  # of one rank, as exchanged
     precision: str | None = None  # fp32 or mixed
-    batch: int | None = None  # pairs per rank and step
-    step_seconds: float | None = None
-    steps: int | None = None
-    hours: float | None = None
+    batch: int | None = Field(None, ge=1, le=10**9)  # pairs per rank and step
+    step_seconds: float | None = Field(None, gt=0, le=MOST_STEP_SECONDS)
+    steps: int | None = Field(None, ge=1, le=MOST_STEPS)
+    hours: float | None = Field(None, gt=0, le=10 * YEAR / 3600)
 
 
-def load(path: Path | None, options: Given) -> Given:
+def load(path: Path | None, options: Mapping[str, Any]) -> Given:
     """The file's facts, under the options'."""
+    given = {name: value for name, value in options.items() if value is not None}
+    from_options = _checked(given, None)
     if path is None:
-        return options
+        return from_options
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of bytes that are no text, and of 5,000 digits
         raise ConfigError(f"not TOML: {error}", path=path) from None
+    return _checked(values | given, path)
+
+
+def _checked(values: Mapping[str, Any], path: Path | None) -> Given:
     try:
-        return Given(**(values | options.model_dump(exclude_none=True)))
+        return Given(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
+        name, said = ".".join(map(str, first["loc"])), first["msg"][:1].lower() + first["msg"][1:]
+        if path is None:
+            raise UsageError(f"--{name.replace('_', '-')} {first['input']}: {said}") from None
         known = ", ".join(Given.model_fields)
-        raise ConfigError(f"{name}: {first['msg']}", path=path, hint=f"the facts are {known}") from None
+        raise ConfigError(f"{name}: {said}", path=path, hint=f"the facts are {known}") from None
 
 
 def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
@@ -67,7 +88,7 @@ def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
         "precision": given.precision,
         "pairs_per_rank": given.batch,
         "device": given.gpu,
-        "link_bits_per_second": _link(given.link),
+        "link_bits_per_second": ordered_link(given.link) if given.link else None,
         "given_steps": given.steps,
         "given_step_seconds": given.step_seconds,
         "wall_seconds": given.hours * 3600 if given.hours else None,
@@ -104,33 +125,28 @@ def _without_what_the_log_times(given: Given, gathered: Gathered) -> Given:
 
 
 def _check(given: Given) -> None:
-    for name in ("ranks", "machines", "params", "batch", "step_seconds", "steps", "hours", "nic_kb_per_s"):
-        value = getattr(given, name)
-        if value is not None and value <= 0:
-            raise UsageError(f"--{name.replace('_', '-')} {value}: must be more than 0")
     if given.ranks and given.machines and given.ranks < given.machines:
         raise UsageError(
             f"{given.ranks} ranks on {given.machines} machines", hint="ranks are all processes together"
         )
     if given.precision not in (None, "fp32", "mixed"):
         raise UsageError(f"--precision {given.precision}: neither fp32 nor mixed")
-    if given.link and _link(given.link) is None:
-        raise UsageError(
-            f"--link {given.link}: not a rate", hint="for example --link 1gbit or --link 100mbit"
-        )
-    if given.nic and not readings(given.nic):
+    if given.nic and (given.nic.lstrip().startswith("-") or not readings(given.nic)):
         raise UsageError(f"--nic {given.nic}: no rate in it", hint='for example --nic "200 Mbps"')
 
 
-def _link(text: str | None) -> float | None:
-    rate = bits_per_second(text)
-    return rate if rate else None
+def _watts(text: str) -> list[float]:
+    """Drawn, or drawn and the limit."""
+    found = _POWER.fullmatch(text.strip())
+    numbers = [float(number) for number in found.groups() if number] if found else []
+    if not numbers or not all(0 <= watts <= _MOST_WATTS for watts in numbers) or numbers[1:] == [0]:
+        what = f"--gpu-power {text}: not watts between 0 and {_MOST_WATTS:,}"
+        raise UsageError(what, hint="for example --gpu-power 42/250")
+    return numbers
 
 
 def _power(given: Given, gathered: Gathered, origin: str) -> None:
-    numbers = figures((given.gpu_power or "").replace("/", " ").replace("W", " "))
-    if given.gpu_power and not 1 <= len(numbers) <= 2:
-        raise UsageError(f"--gpu-power {given.gpu_power}: not watts", hint="for example --gpu-power 42/250")
+    numbers = _watts(given.gpu_power) if given.gpu_power else []
     kinds = gpu_types.named(gathered.value("device"))
     limit = numbers[1] if len(numbers) == 2 else kinds[-1].watts if kinds else NAN
     row = {"host": "", "time": NAN, "span": 1.0, "gpu": 0}

@@ -9,7 +9,16 @@ from statistics import median
 from typing import Any
 
 from dragoman.foreign.cluster import moment
-from dragoman.foreign.gathered import ESTIMATED, NAN, Gathered, number, printed_loss
+from dragoman.foreign.gathered import (
+    ESTIMATED,
+    MOST_RANKS,
+    NAN,
+    YEAR,
+    Gathered,
+    count,
+    number,
+    printed_loss,
+)
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "fairseq"
@@ -22,10 +31,11 @@ BEGINS = (
 
 _LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| (?:INFO|WARNING|ERROR) \| (\S+) \| (.*)$")
 _HYDRA = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+\]\[(\S+?)\]\[[A-Z]+\] - (.*)$")
-_SIMPLE = re.compile(r"(\w+)=([^,\s]+)")
-_COLUMNS = re.compile(r"(\w+) ([^|\s]+)")
+# A word is tried from its beginning only: without \b a long one would take its length squared.
+_SIMPLE = re.compile(r"\b(\w+)=([^,\s]+)")
+_COLUMNS = re.compile(r"\b(\w+) ([^|\s]+)")
 _SETTING = re.compile(r"'(\w+)': ('[^']*'|\[[^\[\]]*\]|[^,{}\[\]]+)")
-_ARGUMENT = re.compile(r"(\w+)=('[^']*'|\[[^\[\]]*\]|[^,()]+)")
+_ARGUMENT = re.compile(r"\b(\w+)=('[^']*'|\[[^\[\]]*\]|[^,()]+)")
 _SCHEDULE = re.compile(r"\blr_scheduler'?(?::|=) ?(?:\{'_name': )?'(\w+)'")
 _SUBSET = re.compile(r"valid on '([^']+)' subset")
 _SETTINGS = {  # fairseq's name -> ours
@@ -66,7 +76,7 @@ class Fairseq:
                 "valid" if "| valid on" in plain else "train_inner" if is_step else "fairseq", plain
             )
             return
-        self._time = moment(found[1])
+        self._time = self._run.dated(moment(found[1]))
         self._message(found[2], found[3])
 
     def _message(self, logger: str, text: str) -> None:
@@ -84,15 +94,15 @@ class Fairseq:
         return self._subset == (named[1] if named else logger)
 
     def _interval(self, values: dict[str, Any]) -> None:
-        updates = number(values.get("num_updates"))
-        if updates != updates:
+        run = self._run
+        step, wall = run.step(values.get("num_updates")), run.number(values.get("wall"))
+        if step is None:
             return
         self.is_found = True
-        wall, step = number(values.get("wall")), int(updates)
         if self._last and step <= self._last[0]:
             self._last = None
             self._run.begin()
-        interval = self._run.settings.get("fairseq.log_interval") or _LOG_INTERVAL
+        interval = count(run.settings.get("fairseq.log_interval")) or _LOG_INTERVAL
         steps = step - self._last[0] if self._last else min(step, interval)
         elapsed = wall - self._last[1] if self._last else NAN
         seconds = _seconds(str(values.get("ups")), elapsed, steps)
@@ -101,25 +111,26 @@ class Fairseq:
             step,
             steps,
             seconds,
-            ended=self._time if self._time == self._time else wall,
+            ended=self._time if self._time == self._time else run.lasting(wall, YEAR),
             loss=printed_loss(values.get("loss")),
-            learning_rate=number(values.get("lr")),
-            gradient_norm=number(values.get("gnorm")),
-            target_tokens=number(values.get("wpb")),
-            pairs=number(values.get("bsz")),
+            learning_rate=run.number(values.get("lr")),
+            gradient_norm=run.number(values.get("gnorm")),
+            target_tokens=run.number(values.get("wpb")),
+            pairs=run.number(values.get("bsz")),
         )
 
     def _evaluation(self, values: dict[str, Any]) -> None:
         plain = {name.removeprefix("valid_"): value for name, value in values.items()}
-        step, loss = number(plain.get("num_updates")), number(plain.get("nll_loss", plain.get("loss")))
-        if not (step == step and loss == loss):
+        run = self._run
+        step, loss = run.step(plain.get("num_updates")), run.number(plain.get("nll_loss", plain.get("loss")))
+        if step is None or loss != loss:
             return
         self.is_found = True
-        bleu = number(plain.get("bleu"))
-        self._run.evaluations.append(
+        bleu = run.number(plain.get("bleu"))
+        run.evaluation(
             EvaluationRow(
-                step=int(step),
-                attempt=self._run.start.number,
+                step=step,
+                attempt=run.start.number,
                 time=self._time,
                 eval_loss=loss,
                 bleu=bleu if bleu == bleu else None,
@@ -138,36 +149,37 @@ class Fairseq:
             self._config(text)
         elif found := re.match(r"num\. (?:shared )?model params: ([\d,]+)", text):
             if run.value("parameters") is None or "shared" in text:
-                run.fact("parameters", int(found[1].replace(",", "")))
+                run.fact("parameters", run.whole(found[1]))
         elif found := re.match(r"training on (\d+) (?:devices|GPUs)", text):
-            run.fact("ranks", max(1, int(found[1])))
+            run.fact("ranks", run.whole(found[1], MOST_RANKS) or None)
         elif found := re.match(r"[Ll]oaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)", text):
-            self._last = (int(found[1]), NAN)
+            step = run.whole(found[1])
+            self._last = None if step is None else (step, NAN)
         elif found := re.match(
             r"loaded ([\d,]+) examples from: \S*train\.|\S+ train (?:\S+ )?(\d+) ex", text
         ):
-            run.fact("training_lines", int((found[1] or found[2]).replace(",", "")))
+            run.fact("training_lines", run.whole(found[1] or found[2]))
         elif found := re.search(r"\(writing took ([\d.]+) seconds\)", text):
-            run.events.append(
+            seconds = run.lasting(run.number(found[1]))
+            run.event(
                 Event(
                     time=self._time,
                     attempt=run.start.number,
                     step=run.start.last_step or 0,
                     kind="checkpoint",
-                    seconds=float(found[1]),
+                    seconds=0.0 if seconds != seconds else seconds,
                 )
             )
         elif found := re.match(r"done training in ([\d.]+) seconds", text):
             run.start.reason, run.start.ended = "finished", self._time
-        elif found := re.search(r"name = (\S.*?)\s*$", text):
-            run.fact("device", found[1])
+        elif found := re.search(r"name = (\S.*)$", text):
+            run.fact("device", found[1].rstrip())
 
     def _config(self, text: str) -> None:
         pattern = _ARGUMENT if text.startswith("Namespace(") else _SETTING
         values = {name: _literal(value) for name, value in pattern.findall(text)}
         settings = {ours: values[theirs] for theirs, ours in _SETTINGS.items() if theirs in values}
-        settings = {name: int(value) for name, value in settings.items() if isinstance(value, int | float)}
-        self._run.settings |= {name: value for name, value in settings.items() if value > 0}
+        self._run.settings |= {name: found for name, value in settings.items() if (found := count(value))}
         self._run.settings |= {f"fairseq.{name}": values[name] for name in _KEPT if name in values}
         precision = "mixed" if values.get("fp16") is True or values.get("bf16") is True else "fp32"
         self._run.fact("precision", precision)
@@ -181,10 +193,11 @@ class Fairseq:
             and schedule[1] == "inverse_sqrt"
             and isinstance(rates := values.get("lr"), list)
             and rates
+            and isinstance(rates[0], int | float)
         ):
             self._run.settings |= {"train.schedule": "inverse_sqrt", "train.rate": rates[0]}
         if isinstance(frequency := values.get("update_freq"), list) and frequency:
-            self._run.fact("microbatches_per_rank", int(frequency[0]))
+            self._run.fact("microbatches_per_rank", count(frequency[0]))
 
     def finish(self) -> None:
         if self.is_found:
@@ -205,7 +218,7 @@ class Fairseq:
 
 
 def _median(values: Sequence[float]) -> float | None:
-    known = [value for value in values if value == value]
+    known = [value for value in values if value > 0]
     return median(known) if known else None
 
 
@@ -226,7 +239,7 @@ def _json(text: str) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     value = value if isinstance(value, dict) else {}
     return {name.removeprefix("train_"): inner for name, inner in value.items()}

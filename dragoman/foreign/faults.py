@@ -162,7 +162,7 @@ class Faults:
         self.is_found = True
         start.faults.append(fault.kind)
         step = start.last_step or 0
-        self._run.events.append(
+        self._run.event(
             Event(
                 time=0.0, attempt=start.number, step=step, kind="fault", detail=" ".join(text.split())[:300]
             )

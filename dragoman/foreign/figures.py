@@ -6,7 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+from dragoman.errors import UsageError
+
+LONGEST_TEXT = 2_000  # characters; nobody writes more beside a figure
+MOST = 1e15  # of any figure, in its own unit
+LINKS = (1e3, 1e14)  # bits per second, from a modem to the largest switch
+# An exponent only after digits, and never a part of longer digits: else a search takes their length squared.
+_NUMBER = r"(?<!\d)(?:\d{1,3}(?:,\d{3})++(?:\.\d+)?|\d++(?:\.\d+)?)(?:[eE][+-]?\d+)?"
 _FIGURE = re.compile(rf"(?<![\w.,])~?({_NUMBER})\s*([kKmM](?![a-zA-Z]))?")
 _RANGE = re.compile(rf"(?<![\w.,])({_NUMBER})\s*(?:-|–|to)\s*({_NUMBER})(?![\w])")
 _SCALES = {"k": 1e3, "m": 1e6}
@@ -20,6 +26,12 @@ _DURATION = re.compile(
 )
 # `23:36`, `1 day, 2:24:00` as Python shows it, `1-02:24:00` as Slurm does
 _CLOCK = re.compile(r"(?<![\d:.])(?:(\d+)(?:\s*d(?:ays?)?,?\s*|-))?(\d+):(\d\d)(?::(\d\d))?(?![\d:])")
+_ORDER = re.compile(
+    rf"({_NUMBER}) ?(k|m|g|t|kilo|mega|giga|tera)?(?:bits?|bytes?|bps|b|be)?"
+    r"(?:/s(?:ec(?:ond)?)?| per second)?",
+    re.IGNORECASE,
+)
+_LOWER_END = 40  # characters before a rate, among which the lower end of a range stands
 _STEPS = r"(?:global[_ ])?(?:steps?|it(?:eration)?s?)"
 _HOURS = (24.0, 1.0, 1 / 60, 1 / 3600)
 _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
@@ -27,22 +39,22 @@ _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 def figure(text: str | None) -> float | None:
     """The first figure in a text; the middle of a range."""
-    text = text or ""
+    text = _tidy(text)
     found = _FIGURE.search(text)
     if not found:
         return None
     if (both := _RANGE.search(text)) and both.start() == found.start():
-        return (_plain(both[1]) + _plain(both[2])) / 2
-    return _plain(found[1]) * _SCALES.get((found[2] or "").lower(), 1.0)
+        return _known((_plain(both[1]) + _plain(both[2])) / 2)
+    return _known(_plain(found[1]) * _SCALES.get((found[2] or "").lower(), 1.0))
 
 
 def hours(text: str | None) -> float | None:
     """A duration: in the units that it names, as a clock shows it, or else in hours."""
-    text = text or ""
+    text = _tidy(text)
     value = figure(text)
     if clock := _CLOCK.search(text):
-        shown = [int(part or 0) for part in clock.groups()]
-        return sum(part * each for part, each in zip(shown, _HOURS, strict=True))
+        shown = [float(part or 0) for part in clock.groups()]
+        return _known(sum(part * each for part, each in zip(shown, _HOURS, strict=True)))
     for found in _DURATION.finditer(text):
         parts = [(_plain(part), each) for part, each in zip(found.groups(), _HOURS, strict=True) if part]
         if not parts:
@@ -50,61 +62,73 @@ def hours(text: str | None) -> float | None:
         whole = sum(part * each for part, each in parts)
         both = _RANGE.search(text)
         is_range = both and both.start(2) == found.start() and len(parts) == 1
-        return (value or 0.0) * parts[0][1] if is_range else whole
+        return _known((value or 0.0) * parts[0][1] if is_range else whole)
     return value
 
 
 def step_seconds(text: str | None) -> float | None:
     """A time per step: `1.7 s`, `300ms`, `0.6 steps/s`, `4 mins for 100 steps`, `100 steps: 190 s`, `1,7`."""
-    text = re.sub(
-        r"(?<![\d,])(\d),(\d+)(?![\d,])", r"\1.\2", text or ""
-    )  # no step takes thousands of seconds
+    # no step takes thousands of seconds: a comma there is a decimal one
+    text = re.sub(r"(?<![\d,])(\d),(\d+)(?![\d,])", r"\1.\2", _tidy(text))
     value, found = figure(text), _FIGURE.search(text)
     if not value or not found:
         return None
     after = text[found.end() :]
     if rate := re.match(rf"(?:\s*-\s*(?:{_NUMBER}))?\s*{_STEPS}\s*(?:/|per)\s*(s|min)", after):
-        return (60 if rate[1] == "min" else 1) / value
+        return _known((60 if rate[1] == "min" else 1) / value)
     if taken := re.match(rf"\s*{_STEPS}\s*(?:[:=]|in|took|take)\s*(.+)", after):
         seconds = step_seconds(taken[1])
-        return seconds / value if seconds else None
+        return _known(seconds / value) if seconds else None
     unit = re.match(r"\s*(ms|milli|min)", after)
     value *= {"ms": 1e-3, "milli": 1e-3, "min": 60.0}[unit[1]] if unit else 1.0
     many = re.match(r"\s*[a-zA-Z]*\s*(?:for|per|/|every)\s*(\d+)\s*(?:steps|it)", after)
-    return value / int(many[1]) if many else value
+    steps = float(many[1]) if many else 1.0
+    return _known(value / steps) if steps else None
 
 
 def rounding(text: str | None) -> float:
     """Half a unit of the last digit of the first figure, as a share of it; half the width of a range."""
-    text = text or ""
+    text = _tidy(text)
     found = _FIGURE.search(text)
-    if not found or not _plain(found[1]):
+    if not found or not _known(_plain(found[1])):
         return 1.0
     if (both := _RANGE.search(text)) and both.start() == found.start():
         low, high = _plain(both[1]), _plain(both[2])
-        return abs(high - low) / (high + low)
-    digits = found[1].replace(",", "")
+        return abs(high - low) / (high + low) if _known(high) else 1.0
+    digits = found[1].lower().partition("e")[0].replace(",", "")
     last = 10.0 ** -len(digits.partition(".")[2]) if "." in digits else 1.0
     return last / 2 / _plain(found[1])
 
 
 def figures(text: str | None) -> list[float]:
     """All of a list such as `43,44; 158,192 at 79%`, without percent and memory. A comma divides figures."""
-    found = re.findall(r"(?<![\w.])(\d+(?:\.\d+)?)(?![\w%.]|\s*(?:%|[MG]i?B))", text or "")
-    return [float(number) for number in found]
+    found = re.findall(r"(?<![\w.])(\d+(?:\.\d+)?)(?![\w%.]|\s*(?:%|[MG]i?B))", _tidy(text))
+    return [value for number in found if (value := _known(float(number))) is not None]
 
 
 def bits_per_second(text: str | None) -> float | None:
-    """A link as it is ordered: 1gbit, 1000 Mbps, 1000 (megabits, as clouds have it), 1GB (a gigabit)."""
-    # 1,5 as half of Europe writes it
-    text = re.sub(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d)", r"\1.\2", text or "")
+    """The link that a text speaks of: 1000 (megabits, as clouds have it), 1GB (a gigabit), 2 x 1 Gbps."""
+    text = _decimal(_tidy(text))
     # `2 x 1 Gbps`: the figure is the one with a unit; `1 to 10 Gbit`: a t alone is none
     plain = rf"({_NUMBER})\s*([kKmMgG]|[tT](?=[bB]))"
     found = re.search(plain, text) or re.search(f"{plain}?", text)
-    if not found:
-        return None
-    # Links are sold in bits: a B in an order is a slip of the shift key.
-    return _plain(found[1]) * (_PREFIX | {"t": 1e12})[(found[2] or "m").lower()]
+    return _link(found[1], found[2]) if found and not text.startswith("-") else None
+
+
+def ordered_link(text: str) -> float:
+    """Bits per second of --link, which is a rate and nothing else: 1gbit, 1000 Mbps, 1000, 1e3mbit."""
+    found = _ORDER.fullmatch(_decimal(_tidy(text)))
+    rate = _link(found[1], found[2]) if found else None
+    if rate is None:
+        what = "not a rate" if not found else "not between 1 kbit/s and 100 Tbit/s"
+        raise UsageError(f"--link {text[:_LOWER_END]}: {what}", hint="as it is ordered: 1gbit, 100mbit")
+    return rate
+
+
+def _link(number: str, prefix: str | None) -> float | None:
+    """Links are sold in bits: a B in an order is a slip of the shift key."""
+    rate = _plain(number) * (_PREFIX | {"t": 1e12})[(prefix or "m")[0].lower()]
+    return rate if LINKS[0] <= rate <= LINKS[1] else None
 
 
 @dataclass(frozen=True)
@@ -132,17 +156,19 @@ class Consistent:
 
 def readings(text: str | None) -> list[Reading]:
     """Every rate in a text; a range gives its middle."""
-    text = text or ""
+    text = _tidy(text)
     found: list[Reading] = []
     for match in _RATE.finditer(text):
         value = _plain(match[1])
-        if lower := re.search(rf"({_NUMBER})\s*(?:[kKmMgG]\w*)?\s*(?:-|to)\s*$", text[: match.start()]):
+        before = text[max(0, match.start() - _LOWER_END) : match.start()]
+        if lower := re.search(rf"({_NUMBER})\s*(?:[kKmMgG]\w*)?\s*(?:-|to)\s*$", before):
             value = (value + _plain(lower[1])) / 2
             found = found[:-1] if found and found[-1].value == _plain(lower[1]) else found
         is_bytes = match[3][0] == "B" or match[3].startswith("byte")
         minutes = re.search(r"/\s*(\d+)?\s*min", match[0])
-        per = 60 * int(minutes[1] or 1) if minutes else 1
-        found.append(Reading(value / per, (match[2] or "").lower(), is_bytes, " ".join(match[0].split())))
+        per = 60 * float(minutes[1] or 1) if minutes else 1
+        if per and 0 < value <= MOST:
+            found.append(Reading(value / per, (match[2] or "").lower(), is_bytes, match[0].strip()))
     return found
 
 
@@ -167,6 +193,20 @@ def consistent(read: Reading, expected_bytes_per_second: float) -> Consistent | 
             tried.append((off, not as_written, unit, rate))
     off, is_other, unit, rate = min(tried)
     return Consistent(unit, rate, not is_other) if off <= AGREES else None
+
+
+def _tidy(text: str | None) -> str:
+    """One space for any white space, and an end: a pattern that goes over spaces twice takes their square."""
+    return " ".join((text or "")[:LONGEST_TEXT].split())
+
+
+def _decimal(text: str) -> str:
+    """1,5 as half of Europe writes it."""
+    return re.sub(r"(?<![\d,.])(\d+),(\d{1,2})(?!\d)", r"\1.\2", text)
+
+
+def _known(value: float) -> float | None:
+    return value if 0 <= value <= MOST else None
 
 
 def _plain(text: str) -> float:

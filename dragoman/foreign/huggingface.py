@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dragoman.errors import DataError
-from dragoman.foreign.gathered import NAN, Gathered, bleu_scale, number, printed_loss
+from dragoman.errors import LogError, reading
+from dragoman.foreign.gathered import NAN, YEAR, Gathered, bleu_scale, count, number, printed_loss
 from dragoman.foreign.lines import Lines
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "Hugging Face Trainer"
 LOOKS_FOR = "a Hugging Face trainer_state.json"
-MOST_BYTES = 1 << 28
+MOST_BYTES = 1 << 26  # JSON takes twenty times its size in memory
 
 
 def is_one(head: bytes) -> bool:
@@ -26,9 +26,9 @@ def read(lines: Lines, gathered: Gathered) -> None:
     history = [row for row in history if isinstance(row, dict)] if isinstance(history, list) else []
     evaluations = [row for row in history if any(name.startswith("eval_") for name in row)]
     summary: dict[str, Any] = next((row for row in reversed(history) if "train_runtime" in row), {})
-    steps = number(state.get("global_step"))
-    evaluated = sum(number(row.get("eval_runtime")) for row in evaluations if "eval_runtime" in row)
-    whole = number(summary.get("train_runtime"))
+    steps = gathered.step(state.get("global_step")) or 0
+    evaluated = sum(_lasted(row, "eval_runtime", gathered) for row in evaluations if "eval_runtime" in row)
+    whole = _lasted(summary, "train_runtime", gathered)
     if whole <= evaluated:  # a run that went on from a checkpoint: the clock was started anew
         whole = NAN
     seconds = (
@@ -36,19 +36,19 @@ def read(lines: Lines, gathered: Gathered) -> None:
     )  # the Trainer's clock runs on while it evaluates
     last = 0
     for row in history:
-        step = number(row.get("step"))
+        step = gathered.step(row.get("step")) or 0
         if "loss" in row and step > last:
             gathered.interval(
-                int(step),
-                int(step) - last,
+                step,
+                step - last,
                 seconds,
                 loss=printed_loss(row["loss"]),
-                learning_rate=number(row.get("learning_rate")),
-                gradient_norm=number(row.get("grad_norm")),
+                learning_rate=gathered.number(row.get("learning_rate")),
+                gradient_norm=gathered.number(row.get("grad_norm")),
             )
-            last = int(step)
+            last = step
     if steps > last:
-        gathered.interval(int(steps), int(steps) - last, seconds)
+        gathered.interval(steps, steps - last, seconds)
     scale = bleu_scale(score for score in map(_bleu, evaluations) if score == score)
     for row in evaluations:
         _evaluation(row, scale, gathered)
@@ -71,15 +71,18 @@ def _state(lines: Lines) -> dict[str, Any]:
         parts.append(piece)
         size += len(piece)
         if size > MOST_BYTES:
-            raise DataError(f"a trainer_state.json of over {MOST_BYTES >> 20} MiB", path=lines.path)
-    try:
+            raise LogError(f"a trainer_state.json of over {MOST_BYTES >> 20} MiB", path=lines.path)
+    with reading(
+        lines.path, LogError, "copy the file again: a state that is cut short cannot be read in part"
+    ):
         state = json.loads(b"".join(parts))
-    except ValueError as error:
-        hint = "copy the file again: a state that is cut short cannot be read in part"
-        raise DataError(f"not whole JSON ({error})", path=lines.path, hint=hint) from None
     if not isinstance(state, dict):
-        raise DataError("not a trainer state", path=lines.path)
+        raise LogError("not a trainer state", path=lines.path)
     return state
+
+
+def _lasted(row: dict[str, Any], name: str, gathered: Gathered) -> float:
+    return gathered.lasting(gathered.number(row.get(name)), YEAR)
 
 
 def _bleu(row: dict[str, Any]) -> float:
@@ -87,15 +90,15 @@ def _bleu(row: dict[str, Any]) -> float:
 
 
 def _evaluation(row: dict[str, Any], scale: int, gathered: Gathered) -> None:
-    step, loss = number(row.get("step")), number(row.get("eval_loss"))
+    step, loss = gathered.step(row.get("step")), gathered.number(row.get("eval_loss"))
     bleu = scale * _bleu(row)
-    seconds = number(row.get("eval_runtime"))
-    if step != step:
+    seconds = _lasted(row, "eval_runtime", gathered)
+    if step is None:
         return
     attempt = gathered.start.number
-    gathered.evaluations.append(
+    gathered.evaluation(
         EvaluationRow(
-            step=int(step),
+            step=step,
             attempt=attempt,
             time=NAN,
             eval_loss=loss if "eval_loss" in row else None,  # not a number: it diverged
@@ -105,19 +108,20 @@ def _evaluation(row: dict[str, Any], scale: int, gathered: Gathered) -> None:
         )
     )
     if seconds == seconds:
-        event = Event(time=NAN, attempt=attempt, step=int(step), kind="evaluation", seconds=seconds)
-        gathered.events.append(event)
+        event = Event(time=NAN, attempt=attempt, step=step, kind="evaluation", seconds=seconds)
+        gathered.event(event)
 
 
 def _facts(state: dict[str, Any], summary: dict[str, Any], gathered: Gathered) -> None:
     settings = {
-        "train.steps": state.get("max_steps"),
-        "evaluate.every": state.get("eval_steps"),
-        "checkpoint.every": state.get("save_steps"),
-        "huggingface.train_batch_size": state.get("train_batch_size"),
-        "huggingface.num_train_epochs": state.get("num_train_epochs"),
+        "train.steps": "max_steps",
+        "evaluate.every": "eval_steps",
+        "checkpoint.every": "save_steps",
+        "huggingface.train_batch_size": "train_batch_size",
+        "huggingface.num_train_epochs": "num_train_epochs",
     }
-    gathered.settings |= {name: value for name, value in settings.items() if value}
+    found = {ours: count(state.get(theirs)) for ours, theirs in settings.items()}
+    gathered.settings |= {name: value for name, value in found.items() if value}
     flos, steps = number(state.get("total_flos")), number(state.get("global_step"))
     if flos > 0 and steps > 0:
         gathered.fact("flops_per_step", flos / steps)

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from dragoman.errors import UsageError
+
 PIECE_BYTES = 1 << 22
-PACKED_BYTES = 1 << 18
+PACKED_BYTES = 1 << 15  # few: zlib copies the rest of them for every archive that ends in them
 LONGEST_LINE_BYTES = 1 << 20  # what is longer is no line of a log: it is cut
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 GZIP_MAGIC = b"\x1f\x8b"
@@ -66,6 +68,14 @@ class Lines:
             self.damage = GZIP_DAMAGE
         if not unpacker.eof:
             self.damage = GZIP_DAMAGE
+
+
+def check_is_file(path: Path) -> None:
+    """A pipe can be read only once, and a device may never end."""
+    if not path.exists():
+        raise UsageError("no such file or folder", path=path)
+    if not path.is_file():
+        raise UsageError("not a file", path=path, hint="write what it holds to a file first")
 
 
 def head(path: Path, count: int = 4096) -> bytes:

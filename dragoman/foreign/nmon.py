@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.foreign.gathered import NAN, Gathered, number
+from dragoman.foreign.gathered import NAN, Gathered
 
 LOOKS_FOR = "nmon recordings"
 BEGINS = (
@@ -15,7 +15,9 @@ BEGINS = (
 )
 
 KB = 1024
-_MOST_ROWS = 500_000  # a second's recording of six days; longer ones are for other tools
+_MOST_ROWS = 1_000_000  # a second's recording of six days; longer ones are for other tools
+_PARTITION = re.compile(r"(xvd|sd|vd|nvme\d+n\d+p)[a-z]*\d+")
+_SNAPSHOT = re.compile(r"T\d+")
 _SCREEN = re.compile(r"^\W*(\w+) +(\d+\.\d) +(\d+\.\d) +\d+\.\d +\d+\.\d ")
 
 
@@ -44,13 +46,14 @@ class Nmon:
             self._about(cells[1], cells[2])
         elif cells[0] == "ZZZZ" and len(cells) > 3:
             self.is_found = True
-            self._label, self._time = cells[1], _moment(cells[3], cells[2])
+            self._label, self._time = cells[1], self._run.dated(_moment(cells[3], cells[2]))
             for row in self._undated.pop(self._label, []):
                 row["time"] = self._time - self._interval
-        elif len(cells) > 2 and not re.fullmatch(r"T\d+", cells[1]):
+        elif len(cells) > 2 and not _SNAPSHOT.fullmatch(cells[1]):
             self._columns[cells[0]] = [cell.strip() for cell in cells[2:]]
-        elif cells[0] in self._columns and len(self._run.nics) < _MOST_ROWS:
-            self._row(cells[0], cells[1], [number(cell) for cell in cells[2:]])
+        elif cells[0] in self._columns:
+            if self._has_room():
+                self._row(cells[0], cells[1], [self._run.number(cell) for cell in cells[2:]])
         elif cells[0] == "NET":
             self._is_headless = True
 
@@ -60,7 +63,7 @@ class Nmon:
         elif name == "host":
             self._host = value.strip()
         elif name == "interval":
-            self._interval = number(value)
+            self._interval = self._run.lasting(self._run.number(value))
 
     def _row(self, table: str, label: str, values: list[float]) -> None:
         columns = dict(zip(self._columns[table], values, strict=False))
@@ -79,11 +82,7 @@ class Nmon:
             self._keep(self._run.hosts, base | {"cpu_share": busy / 100})
         elif table in ("DISKREAD", "DISKWRITE"):
             # Partitions repeat what their disks counted.
-            whole = [
-                value
-                for name, value in columns.items()
-                if not re.fullmatch(r"(xvd|sd|vd|nvme\d+n\d+p)[a-z]*\d+", name)
-            ]
+            whole = [value for name, value in columns.items() if not _PARTITION.fullmatch(name)]
             key = "disk_read_bytes" if table == "DISKREAD" else "disk_written_bytes"
             self._keep(self._run.hosts, base | {key: KB * sum(value for value in whole if value == value)})
 
@@ -96,13 +95,18 @@ class Nmon:
     def _screen(self, text: str) -> None:
         """A line pasted from nmon's screen, under its header."""
         found = _SCREEN.match(text) if self._on_screen else None
-        if not found:
+        if not found or not self._has_room():
             return
         self.is_found = True
         row = {"host": self._host, "time": NAN, "span": 1.0, "interface": found[1]}
-        self._run.nics.append(
-            row | {"sent_bytes": KB * float(found[3]), "received_bytes": KB * float(found[2])}
-        )
+        sent, received = self._run.number(found[3]), self._run.number(found[2])
+        self._run.nics.append(row | {"sent_bytes": KB * sent, "received_bytes": KB * received})
+
+    def _has_room(self) -> bool:
+        if len(self._run.nics) + len(self._run.hosts) < _MOST_ROWS:
+            return True
+        self._run.left_out[f"lines of nmon after the first {_MOST_ROWS:,} rows"] += 1
+        return False
 
     def finish(self) -> None:
         """A cut recording just has fewer rows; without its head the columns have no names."""
@@ -122,6 +126,6 @@ def _moment(date: str, time: str) -> float:
         day, month, year = date.strip().split("-")
         hour, minute, second = map(int, time.split(":"))
         at = datetime(int(year), _MONTHS.index(month.upper()) + 1, int(day), hour, minute, second, tzinfo=UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         return NAN
     return at.timestamp()

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from dragoman.foreign.cluster import moment
-from dragoman.foreign.gathered import NAN, Gathered, number
+from dragoman.foreign.gathered import MOST_RANKS, NAN, Gathered
 
 LOOKS_FOR = "nvidia-smi's table, dmon or csv"
 BEGINS = (
@@ -18,9 +18,12 @@ BEGINS = (
 )
 
 MIB = 2**20
-_NAME = re.compile(r"^\| +(\d+) +(\S.*?) +(?:On|Off|N/A) +\| +[0-9A-Fa-f]{4,8}:")  # the bus: no process
+_NAME = re.compile(
+    r"^\| +(\d+) +(\S+(?: \S+)*) +(?:On|Off|N/A) +\| +[0-9A-Fa-f]{4,8}:"
+)  # the bus: no process
 _METERS = re.compile(
-    r"(?:(\d+)C +)?P\d+ +(\d+|N/A|ERR!)W? / +(\d+|N/A|ERR!)W? +\| +(\d+)MiB / +(\d+)MiB +\| +(\d+|N/A)%?"
+    r"(?:(?<!\d)(\d+)C +)?P\d+ +(\d+|N/A|ERR!)W? / +(\d+|N/A|ERR!)W? +\| +"
+    r"(\d+)MiB / +(\d+)MiB +\| +(\d+|N/A)%?"
 )
 _CSV = {  # column of a query, without its unit -> column of ours, factor
     "utilization.gpu": ("utilisation", 0.01),
@@ -54,6 +57,7 @@ class Nvidia:
 
     def line(self, text: str) -> None:
         if len(self._run.gpus) >= _MOST_ROWS:
+            self._run.left_out[f"lines of nvidia-smi after the first {_MOST_ROWS:,} rows"] += 1
             return
         if text.lstrip().startswith("|"):
             self._table(text.lstrip())
@@ -62,7 +66,7 @@ class Nvidia:
             if "gpu" in names[:3]:
                 self._dmon = names
         elif "power.draw" in text or "utilization.gpu" in text:
-            self._csv = [re.sub(r" *\[.*\]", "", name).strip() for name in text.split(",")]
+            self._csv = [name.partition("[")[0].strip() for name in text.split(",")]
         elif self._csv and ("," in text or len(self._csv) == 1):
             self._query(text)
         elif not self._csv and _WATTS.search(text):
@@ -72,10 +76,10 @@ class Nvidia:
 
     def _table(self, text: str) -> None:
         if name := _NAME.match(text):
-            self._gpu = int(name[1])
+            self._gpu = self._run.whole(name[1], MOST_RANKS) or 0
             self._run.fact("device", name[2].strip().rstrip("."))
         elif meters := _METERS.search(text):
-            values = [number(value) for value in meters.groups()]
+            values = [self._run.number(value) for value in meters.groups()]
             self._add(
                 temperature_celsius=values[0],
                 power_watts=values[1],
@@ -89,11 +93,11 @@ class Nvidia:
         cells = text.split()
         if len(cells) != len(self._dmon):
             return
-        row = {"time": _dmon_time(dict(zip(self._dmon, cells, strict=True)))}
+        row = {"time": self._run.dated(_dmon_time(dict(zip(self._dmon, cells, strict=True))))}
         for name, cell in zip(self._dmon, cells, strict=True):
             if name in _DMON:
                 ours, factor = _DMON[name]
-                row[ours] = factor * number(cell)
+                row[ours] = factor * self._run.number(cell)
         self._add(**row)
 
     def _query(self, text: str) -> None:
@@ -104,22 +108,25 @@ class Nvidia:
         for name, cell in zip(self._csv, cells, strict=True):
             if name in _CSV:
                 ours, factor = _CSV[name]
-                row[ours] = factor * number(cell.split(" ")[0])
+                row[ours] = factor * self._run.number(cell.split(" ")[0])
             elif name == "timestamp":
-                row["time"] = moment(cell.replace("/", "-"))
+                row["time"] = self._run.dated(moment(cell.replace("/", "-")))
             elif name == "name":
                 self._run.fact("device", cell)
         self._add(**row)
 
     def _unnamed(self, text: str) -> None:
         """A query without its header: the units tell watts (the limit is larger) and a lone percentage."""
-        watts, shares = sorted(map(float, _WATTS.findall(text))), _PERCENT.findall(text)
+        watts = sorted(map(self._run.number, _WATTS.findall(text)))
+        shares = [self._run.number(share) for share in _PERCENT.findall(text)]
         row = {"power_watts": watts[0], "power_limit_watts": watts[1] if len(watts) == 2 else NAN}
         if len(watts) <= 2:
-            self._add(**row, utilisation=float(shares[0]) / 100 if len(shares) == 1 else NAN)
+            self._add(**row, utilisation=shares[0] / 100 if len(shares) == 1 else NAN)
 
     def _add(self, **row: Any) -> None:
         self.is_found = True
+        gpu = row.pop("gpu", NAN)  # a query may leave it out
+        row["gpu"] = gpu if 0 <= gpu <= MOST_RANKS else 0
         self._run.gpus.append({"host": "", "time": NAN, "span": 1.0, **row})
 
     def finish(self) -> None:

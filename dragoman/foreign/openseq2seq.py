@@ -10,7 +10,7 @@ import ast
 import re
 from typing import Any
 
-from dragoman.foreign.gathered import NAN, Gathered, number, printed_loss
+from dragoman.foreign.gathered import MOST_RANKS, NAN, YEAR, Gathered, count, printed_loss
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "OpenSeq2Seq"
@@ -21,9 +21,15 @@ BEGINS = rb"\*\*\* (?! {4}\*)|time per step|[ {]+'\w+': "
 _STEP = re.compile(r"(?:Epoch \d+, )?[Gg]lobal step (\d+):")
 _LOSS = re.compile(r"Train loss: (\S+)")
 _PACE = re.compile(r"time per step = (\d+):(\d+):(\d+(?:\.\d+)?)")
-_SETTING = re.compile(r"[ {]+'(\w+)': (\{?)(.*?)[,}]*$")
+_SETTING = re.compile(r"[ {]+'(\w+)': (\{?)(.*)$")
 _PAIRS = ("Train Source", "Train Target")
 _DEFAULT_INTERVAL = 100
+_COUNTS = (
+    ("parameters", re.compile(r"Total trainable parameters: (\d+)")),
+    ("ranks", re.compile(r"Building graph in Horovod rank: (\d+)")),
+    ("average_step_seconds", re.compile(r"Avg time per step: ([\d.]+)s")),
+    ("objects_per_second", re.compile(r"Avg objects per second: ([\d.]+)")),
+)
 TEACHER_FORCED = (
     "OpenSeq2Seq's Eval_BLEU{scores} is computed with the reference fed to the decoder word by word "
     "(teacher forcing): it is not the BLEU of translations and cannot be compared with one"
@@ -62,7 +68,7 @@ class OpenSeq2Seq:
     def _starred(self, text: str) -> None:
         self._in_config = text.startswith("Training config:")
         if step := _STEP.search(text):
-            self.is_found, self._step = True, int(step[1])
+            self.is_found, self._step = True, self._run.whole(step[1])
             loss = _LOSS.search(text)
             self._loss = printed_loss(loss[1]) if loss else NAN
             self._paced(text)
@@ -82,20 +88,19 @@ class OpenSeq2Seq:
 
     def _counted(self, text: str) -> None:
         """Lines that name one number."""
-        for name, pattern in (
-            ("parameters", r"Total trainable parameters: (\d+)"),
-            ("ranks", r"Building graph in Horovod rank: (\d+)"),
-            ("average_step_seconds", r"Avg time per step: ([\d.]+)s"),
-            ("objects_per_second", r"Avg objects per second: ([\d.]+)"),
-        ):
-            if not (found := re.match(pattern, text)):
+        run = self._run
+        for name, pattern in _COUNTS:
+            if not (found := pattern.match(text)):
                 continue
             self.is_found = True
             if name == "ranks":  # NCCL knows better where it speaks
-                if self._run.origin("rank_hosts") == "":
-                    self._run.fact("ranks", max(int(found[1]) + 1, self._run.value("ranks") or 0))
-            else:
-                self._run.fact(name, int(found[1]) if name == "parameters" else float(found[1]))
+                rank = run.whole(found[1], MOST_RANKS - 1)
+                if run.origin("rank_hosts") == "" and rank is not None:
+                    run.fact("ranks", max(rank + 1, run.value("ranks") or 0))
+            elif name == "parameters":
+                run.fact(name, run.whole(found[1]))
+            elif (value := run.number(found[1])) == value:
+                run.fact(name, value)
 
     def _began(self, words: str) -> None:
         """Different ones of these lines stand at one start; one that has made steps, or failed, is over."""
@@ -113,7 +118,7 @@ class OpenSeq2Seq:
         found = _SETTING.match(text)
         if not found:
             return
-        name, opens, value = found.groups()
+        name, opens, value = found[1], found[2], found[3].rstrip(",}")
         if text[:2] in (" '", "{'"):  # not nested
             self._section = f"{name}." if opens else ""
             if not opens:
@@ -127,23 +132,24 @@ class OpenSeq2Seq:
         found = _PACE.search(text)
         if not found or self._step is None:
             return
-        seconds = 3600 * int(found[1]) + 60 * int(found[2]) + float(found[3])
+        run = self._run
+        seconds = 3600 * run.number(found[1]) + 60 * run.number(found[2]) + run.number(found[3])
         step, self._step = self._step, None
         if self._last_step is not None and step <= self._last_step:
             self._run.begin()
             self._clock, self._last_step = NAN, None
-        interval = self._config.get("print_loss_steps") or _DEFAULT_INTERVAL
-        interval = int(interval) if isinstance(interval, int | float) else _DEFAULT_INTERVAL
+        interval = self._count("print_loss_steps") or _DEFAULT_INTERVAL
         if self._last_step is not None:
             interval = step - self._last_step
             self._mend_first(interval)
-        self._clock = (self._clock if self._clock == self._clock else 0.0) + seconds * interval
+        took = run.lasting(seconds * interval, YEAR)
+        self._clock = (self._clock if self._clock == self._clock else 0.0) + (took if took == took else 0.0)
         is_start, self._is_fresh = step == 0 or self._is_fresh, False
         if self._last_step is None and len(self._run.intervals["steps"]) == self._before:
             self._is_tail = not is_start
         if is_start:
             # The start, spread over an interval that was not made: no step's time.
-            self._run.events.append(
+            self._run.event(
                 Event(
                     time=0.0, attempt=self._run.start.number, step=step, kind="startup", seconds=self._clock
                 )
@@ -170,15 +176,18 @@ class OpenSeq2Seq:
         """Evaluations come at multiples of eval_steps, between two printed steps."""
         if self._last_step is None:
             return 0
-        every, last = self._config.get("eval_steps"), self._last_step
-        if isinstance(every, int) and every > 0:
+        every, last = self._count("eval_steps"), self._last_step
+        if every:
             due = -(-last // every) * every
-            if due <= last + (self._config.get("print_loss_steps") or _DEFAULT_INTERVAL):
+            if due <= last + (self._count("print_loss_steps") or _DEFAULT_INTERVAL):
                 return due
         return last
 
+    def _count(self, name: str) -> int | None:
+        return count(self._config.get(name))
+
     def _evaluated(self, text: str) -> None:
-        value = number(text.rpartition(":")[2].strip())
+        value = self._run.number(text.rpartition(":")[2].strip())
         self.is_found = True
         if self._evaluation is None:  # a log that begins in the middle of it
             self._evaluation = EvaluationRow(step=self._evaluation_step(), attempt=0, time=NAN)
@@ -196,7 +205,7 @@ class OpenSeq2Seq:
         row.attempt = self._run.start.number
         if row.eval_loss is not None:
             row.time = self._clock
-            self._run.evaluations.append(row)
+            self._run.evaluation(row)
 
     def _example(self, text: str) -> None:
         sentences, pieces = self._tokens[text[:12]]
@@ -244,9 +253,9 @@ def _settings(run: Gathered, config: dict[str, Any]) -> None:
     dtype = str(config.get("dtype", ""))
     if dtype:
         run.fact("precision", "mixed" if "mixed" in dtype else "fp32" if "32" in dtype else dtype)
-    if isinstance(batch := config.get("batch_size_per_gpu"), int):
-        run.fact("pairs_per_rank", batch * (config.get("iter_size") or 1))
-    if config.get("use_horovod") is False and isinstance(gpus := config.get("num_gpus"), int):
+    if batch := count(config.get("batch_size_per_gpu")):
+        run.fact("pairs_per_rank", batch * (count(config.get("iter_size")) or 1))
+    if config.get("use_horovod") is False and (gpus := count(config.get("num_gpus"), MOST_RANKS)):
         run.fact("ranks", gpus)
         run.fact("machines", 1)
     if files := [

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from dragoman.errors import DataError, UsageError
+from dragoman.errors import LogError, reading
 from dragoman.foreign import (
     cluster,
     fairseq,
@@ -24,8 +24,7 @@ from dragoman.foreign import (
     tfcheckpoint,
 )
 from dragoman.foreign.gathered import Gathered
-from dragoman.foreign.lines import Lines, head
-from dragoman.foreign.sstable import Broken
+from dragoman.foreign.lines import Lines, check_is_file, head
 from dragoman.foreign.wrapping import unwrapped
 
 LOOKED_FOR = (openseq2seq, fairseq, nmon, nvidia, cluster, faults, huggingface, tensorboard, tfcheckpoint)
@@ -50,16 +49,25 @@ class LineReader(Protocol):
 def read(paths: Sequence[Path]) -> Gathered:
     """What the files hold together. A file that holds nothing known is noted; none at all is an error."""
     gathered = Gathered()
-    files = sorted(_files(paths), key=_rank)
-    for path in files:
-        kind = _read_one(path, gathered)
+    damaged: list[LogError] = []
+    for path in sorted(_files(paths), key=_rank):
+        try:
+            kind = _read_one(path, gathered)
+        except LogError as error:  # the others may tell enough
+            damaged.append(error)
+            gathered.notes.append(f"{error.where}: {error.what}")
+            continue
+        finally:
+            gathered.say_what_was_left_out(path)
         if kind:
             gathered.found[str(path)] = kind
         else:
             gathered.notes.append(_nothing(path))
+    if not gathered.found and damaged:
+        raise damaged[0]
     if not gathered.found:
         hint = "give the training's log itself, or facts by options (dragoman diagnose --help)"
-        raise DataError(_nothing(*paths), hint=hint)
+        raise LogError(_nothing(*paths), hint=hint)
     return gathered
 
 
@@ -71,9 +79,8 @@ def _nothing(*paths: Path) -> str:
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     """Files as given; in folders, those whose names are known."""
     for path in paths:
-        if not path.exists():
-            raise UsageError("no such file or folder", path=path)
         if not path.is_dir():
+            check_is_file(path)
             yield path
             continue
         inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _is_known_name(file.name)]
@@ -120,14 +127,19 @@ def _read_one(path: Path, gathered: Gathered) -> str | None:
         return None
     start, lines = head(path), Lines(path)
     if tfcheckpoint.is_one(path):
-        try:
-            tfcheckpoint.read(path, gathered)
-            return "TensorFlow checkpoint index"
-        except Broken:
-            return None
+        tfcheckpoint.read(path, gathered)
+        return "TensorFlow checkpoint index"
     if _CHECKPOINT_PARTS.search(path.name):
         index = path.with_name(_CHECKPOINT_PARTS.sub("", path.name) + ".index")
         return "part of a TensorFlow checkpoint" if str(index) in gathered.found or index.exists() else None
+    with reading(path, LogError):
+        kind = _lines(start, lines, gathered)
+    if lines.damage:
+        gathered.notes.append(f"{path}: {lines.damage}")
+    return kind
+
+
+def _lines(start: bytes, lines: Lines, gathered: Gathered) -> str | None:
     if huggingface.is_one(start):
         huggingface.read(lines, gathered)
         return "Hugging Face trainer state"
@@ -156,17 +168,17 @@ def _text(lines: Lines, gathered: Gathered) -> str | None:
         words = [word for word in faults.WORDS if word in others]
         for row, found in zip(rows, matches, strict=True):
             if found:
-                takers[found.lastgroup or ""](_decoded(row))
+                takers[found.lastgroup or ""](_decoded(row, gathered))
             elif words and row[:3] != b"***" and any(word in row for word in words):
-                failures.line(_decoded(row))
+                failures.line(_decoded(row, gathered))
     for reader in (*readers, failures):
         reader.finish()
-    if lines.damage:
-        gathered.notes.append(f"{lines.path}: {lines.damage}")
     names = [name for name, reader in zip(_NAMES, readers, strict=True) if reader.is_found]
     names += ["errors"] if failures.is_found else []
     return ", ".join(names) or None
 
 
-def _decoded(row: bytes) -> str:
+def _decoded(row: bytes, gathered: Gathered) -> str:
+    if len(row) > _LONGEST_LINE:
+        gathered.left_out[f"ends of lines of over {_LONGEST_LINE:,} bytes"] += 1
     return row[:_LONGEST_LINE].decode("utf-8", "replace").rstrip()

@@ -12,31 +12,35 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from dragoman.errors import DataError
+from dragoman.errors import LogError, reading
 from dragoman.explain import words
 from dragoman.foreign import facts as given_facts
 from dragoman.foreign import figures
 from dragoman.foreign.answers import STATES_BYTES, Diagnosis, answer
 from dragoman.foreign.facts import Given
 from dragoman.foreign.figures import bits_per_second, figure, readings, rounding
-from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, NAN, Gathered
+from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, MOST_RANKS, NAN, Gathered, count
+from dragoman.foreign.lines import check_is_file
 from dragoman.foreign.nmon import KB
 from dragoman.plan import gpu_types
 
 AGREEMENT = 2 / 3  # of the rows that say it, for a fact to be taken over by those that do not
 FINE = 0.005  # rounding of a written step time, as a share of it
 SAME_STEP = 0.15  # a written step time and total over steps, which holds evaluations and restarts too
+_MOST_ROWS = 1_000
+_LONGEST_HEAD = 1 << 16  # characters
 _KNOWN = (
     "run", "gpu", "nodes_x_gpus", "n_ranks", "requested_network", "precision", "batch_size_per_gpu",
     "steps_done", "hours", "sec_per_step_written", "sec_per_step_log", "network_reading_verbatim",
     "checkpoint_answer", "nmon_screenshot_recv_KBps", "nmon_screenshot_trans_KBps",
     "gpu_power_screenshot_W",
 )  # fmt: skip
-_SIZE = r"(?<![\w.])([\d,]+(?:\.\d+)?)\s*([mMgG]?)(?:[bB](?:ytes)?)?(?![a-z])"
+_SIZE = r"(?<![\w.,])([\d,]+(?:\.\d+)?)\s*([mMgG]?)(?:[bB](?:ytes)?)?(?![a-z])"
 _SPELT = ("one|single", "two", "three", "four")
 _MACHINE_WORDS = r"(?:machines?|nodes?|hosts?|VMs?|instances?)"
 
@@ -60,19 +64,27 @@ def read(path: Path, common: Given) -> list[tuple[Row, Diagnosis]]:
 
 
 def _cells(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            first = file.readline()
-            divider = max(",;\t", key=first.count)
-            names = [_column(name) for name in next(csv.reader([first], delimiter=divider), [])]
-            reader = csv.DictReader(file, fieldnames=names, delimiter=divider)
-            if not {"run", "n_ranks", "hours", "sec_per_step_written", "sec_per_step_log"} & set(names):
-                hint = f"its first line should name some of {', '.join(_KNOWN)}"
-                raise DataError("no known columns", path=path, hint=hint)
+    check_is_file(path)
+    with (
+        reading(path, LogError, "a CSV with a row per run"),
+        path.open(newline="", encoding="utf-8-sig", errors="replace") as file,
+    ):
+        first = file.readline(_LONGEST_HEAD)
+        divider = max(",;\t", key=first.count)
+        names = [_column(name) for name in next(csv.reader([first], delimiter=divider), [])]
+        if not {"run", "n_ranks", "hours", "sec_per_step_written", "sec_per_step_log"} & set(names):
+            hint = f"its first line should name some of {', '.join(_KNOWN)}"
+            raise LogError("no known columns", path=path, hint=hint)
+        reader = csv.DictReader(file, fieldnames=names, delimiter=divider)
+        rows: list[dict[str, str]] = []
+        for row in islice(reader, _MOST_ROWS + 1):
             # What others worked out of a row (ours_*) is not a fact of the run.
-            return [{name: (row.get(name) or "").strip() for name in (*_KNOWN, "cloud")} for row in reader]
-    except csv.Error as error:
-        raise DataError(f"not CSV: {error}", path=path) from None
+            cells = {name: (row.get(name) or "").strip() for name in (*_KNOWN, "cloud")}
+            if len(rows) == _MOST_ROWS or any(len(cell) > figures.LONGEST_TEXT for cell in cells.values()):
+                what = f"more than {_MOST_ROWS:,} rows, or {figures.LONGEST_TEXT:,} characters in a cell"
+                raise LogError(what, path=path, line=reader.line_num + 1)
+            rows.append(cells)
+        return rows
 
 
 def _column(name: str) -> str:
@@ -86,7 +98,10 @@ def _column(name: str) -> str:
 
 def _row(cells: dict[str, str], number: int) -> Row:
     row = Row(cells["run"] or f"row {number}", re.split(r"[ (]", cells.get("cloud", ""))[0].lower())
-    ranks, machines = _placing(cells["n_ranks"], cells["nodes_x_gpus"])
+    ranks, machines = (
+        count(number, MOST_RANKS)
+        for number in _placing(" ".join(cells["n_ranks"].split()), " ".join(cells["nodes_x_gpus"].split()))
+    )
     precision = cells["precision"].lower()
     steps, hours = figure(cells["steps_done"]), figures.hours(cells["hours"])
     row.values = {
@@ -96,7 +111,7 @@ def _row(cells: dict[str, str], number: int) -> Row:
         "precision": "mixed" if "mixed" in precision else "fp32" if "32" in precision else None,
         "pairs_per_rank": figure(cells["batch_size_per_gpu"]),
         "link_bits_per_second": bits_per_second(cells["requested_network"]),
-        "given_steps": int(steps) if steps else None,
+        "given_steps": count(steps),
         "wall_seconds": 3600 * hours if hours else None,
         "nic_readings": readings(cells["network_reading_verbatim"]) or None,
     }
@@ -124,19 +139,19 @@ def _placing(ranks_text: str, nodes: str) -> tuple[int | None, int | None]:
     machines = None
     for number, names in enumerate(_SPELT, start=1):
         nodes = re.sub(rf"\b(?:{names})\b", str(number), nodes, flags=re.IGNORECASE)
-    if found := re.search(rf"(\d+)\s*{_MACHINE_WORDS}?\s*[x×*]\s*(\d+)", nodes, re.IGNORECASE):
+    if found := re.search(rf"(?<!\d)(\d+)\s*{_MACHINE_WORDS}?\s*[x×*]\s*(\d+)", nodes, re.IGNORECASE):
         machines, ranks = int(found[1]), ranks or int(found[1]) * int(found[2])
     elif re.fullmatch(r"\d+(?:\s*\+\s*\d+)+.*", nodes):
         each = [int(number) for number in re.findall(r"\d+", nodes.split("(")[0])]
         machines, ranks = len(each), ranks or sum(each)
-    elif found := re.search(rf"(\d+)\s*(?:GPUs?\s*)?per\s*{_MACHINE_WORDS}", nodes, re.IGNORECASE):
-        machines = int(ranks) // int(found[1]) if ranks else None
+    elif found := re.search(rf"(?<!\d)(\d+)\s*(?:GPUs?\s*)?per\s*{_MACHINE_WORDS}", nodes, re.IGNORECASE):
+        machines = int(ranks) // int(found[1]) if ranks and int(found[1]) else None
     # Between the number and its noun no other number: `2 v100 machines`, and `4 GPUs on 1 machine`.
     elif found := re.search(
         rf"(?<![\w.])(\d+)\s*(?:[^\d\s,;]\S*\s+)*?{_MACHINE_WORDS}", nodes, re.IGNORECASE
     ):
         machines = int(found[1])
-        if in_all := re.search(r"(\d+)\s*GPUs?\s+(?:on|in|over|across)\b", nodes, re.IGNORECASE):
+        if in_all := re.search(r"(?<!\d)(\d+)\s*GPUs?\s+(?:on|in|over|across)\b", nodes, re.IGNORECASE):
             ranks = ranks or int(in_all[1])
     return int(ranks) if ranks else None, machines or None
 

@@ -11,6 +11,10 @@ from collections.abc import Iterator
 MAGIC = bytes.fromhex("57fb808b247547db")
 FOOTER_BYTES = 48
 _UNCOMPRESSED = 0
+# A few bytes can stand for a long key, and many entries can point to one block: the size of a file does not
+# bound what comes out of it. The largest published checkpoints have some ten thousand tensors.
+_MOST_ENTRIES = 200_000
+_MOST_KEY_BYTES = 1 << 26  # of all keys, written out
 
 
 class Broken(ValueError):
@@ -26,10 +30,18 @@ def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     _, at = varint(footer, at)
     start, at = varint(footer, at)
     size, _ = varint(footer, at)
+    count = key_bytes = end = 0
     for _, handle in _block(data, start, size):
         start, at = varint(handle, 0)
         size, _ = varint(handle, at)
-        yield from _block(data, start, size)
+        if start < end:
+            raise Broken("two blocks overlap")
+        end = start + size
+        for key, value in _block(data, start, size):
+            count, key_bytes = count + 1, key_bytes + len(key)
+            if count > _MOST_ENTRIES or key_bytes > _MOST_KEY_BYTES:
+                raise Broken(f"more than {_MOST_ENTRIES:,} entries, or {_MOST_KEY_BYTES >> 20} MiB of names")
+            yield key, value
 
 
 def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:

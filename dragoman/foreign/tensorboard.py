@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Iterator
 
-from dragoman.foreign.gathered import NAN, Gathered, bleu_scale, printed_loss
+from dragoman.foreign.gathered import NAN, Gathered, bleu_scale, number, printed_loss
 from dragoman.foreign.lines import Lines
 from dragoman.measure.records import EvaluationRow
 
@@ -29,6 +29,8 @@ _QUANTITIES = {
 }
 _TEACHER_FORCED = "Eval_BLEU_Score"  # OpenSeq2Seq's: the reference is fed to the decoder
 _LONGEST_EVENT = 1 << 26
+_MOST_POINTS = 2_000_000
+_DAMAGE = "its records are damaged; read up to there"
 
 Point = tuple[int, float, float]  # step, time, value
 
@@ -41,12 +43,19 @@ def is_one(head: bytes) -> bool:
 def read(lines: Lines, gathered: Gathered) -> bool:
     """Whether it held anything that is known here."""
     kinds: dict[str, dict[str, list[Point]]] = {}
-    for step, time, tag, value in _scalars(lines):
-        if kind := _kind(tag, lines.path.parent.name):
-            kinds.setdefault(kind, {}).setdefault(tag, []).append((step, time, value))
+    count = 0
+    for at, time, tag, value in _scalars(lines):
+        kind, step = _kind(tag, lines.path.parent.name), gathered.step(at)
+        if not kind or step is None:
+            continue
+        count += 1
+        if count > _MOST_POINTS:
+            gathered.left_out[f"scalars after the first {_MOST_POINTS:,}"] += 1
+            continue
+        kinds.setdefault(kind, {}).setdefault(tag, []).append((step, gathered.dated(time), value))
     if not kinds:
         return False
-    scalars = {kind: _most_telling(by_tag) for kind, by_tag in kinds.items()}
+    scalars = {kind: _on_a_clock(_most_telling(by_tag), gathered) for kind, by_tag in kinds.items()}
     # A log of the same run is finer than its curves, and was read before them.
     if gathered.source in ("", NAME):
         _steps(scalars, gathered)
@@ -54,6 +63,11 @@ def read(lines: Lines, gathered: Gathered) -> bool:
         _evaluations(scalars, gathered)
     gathered.source = gathered.source or NAME
     return True
+
+
+def _on_a_clock(points: list[Point], gathered: Gathered) -> list[Point]:
+    times = gathered.near([time for _, time, _ in points])
+    return [(step, time, value) for (step, _, value), time in zip(points, times, strict=True)]
 
 
 def _kind(tag: str, folder: str) -> str | None:
@@ -88,8 +102,8 @@ def _most_telling(by_tag: dict[str, list[Point]]) -> list[Point]:
 
 def _steps(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
     losses, curve = scalars.get("loss", []), scalars.get("rate", [])
-    rates = {step: value for step, _, value in curve}
-    norms = {step: value for step, _, value in scalars.get("norm", [])}
+    rates = {step: gathered.number(value) for step, _, value in curve}
+    norms = {step: gathered.number(value) for step, _, value in scalars.get("norm", [])}
     points = losses or curve
     before: tuple[int, float] | None = None
     for step, time, loss in points:
@@ -106,14 +120,16 @@ def _steps(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
 
 def _evaluations(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
     scores = {step: value for step, _, value in scalars.get("held-out bleu", [])}
-    scale = bleu_scale(scores.values())
+    scale = bleu_scale(score for score in scores.values() if number(score) == score)
     for step, time, loss in scalars.get("held-out loss", []):
-        row = EvaluationRow(step=step, attempt=gathered.start.number, time=time, eval_loss=loss)
-        if step in scores:
+        row = EvaluationRow(
+            step=step, attempt=gathered.start.number, time=time, eval_loss=gathered.number(loss)
+        )
+        if gathered.number(scores.get(step)) == scores.get(step):
             row.bleu, row.bleu_signature = scale * scores[step], "as it was logged"
-        gathered.evaluations.append(row)
-    if forced := scalars.get("teacher forced"):
-        gathered.fact("teacher_forced_bleu", max(value for _, _, value in forced))
+        gathered.evaluation(row)
+    if forced := [value for _, _, value in scalars.get("teacher forced", []) if number(value) == value]:
+        gathered.fact("teacher_forced_bleu", max(forced))
 
 
 def _scalars(lines: Lines) -> Iterator[tuple[int, float, str, float]]:
@@ -124,11 +140,12 @@ def _scalars(lines: Lines) -> Iterator[tuple[int, float, str, float]]:
         try:
             event = Event.FromString(data)
         except Exception:  # protobuf's own errors differ between its implementations
+            lines.damage = _DAMAGE
             return
         for value in event.summary.value:
-            number = _scalar(value)
-            if number is not None:
-                yield event.step, event.wall_time, value.tag, number
+            found = _scalar(value)
+            if found is not None:
+                yield event.step, event.wall_time, value.tag, found
 
 
 def _scalar(value: object) -> float | None:
@@ -153,7 +170,7 @@ def _records(lines: Lines) -> Iterator[bytes]:
         while at + 12 <= len(rest):
             (length,) = struct.unpack_from("<Q", rest, at)
             if length > _LONGEST_EVENT:
-                lines.damage = "its records are damaged; read up to there"
+                lines.damage = _DAMAGE
                 return
             if at + 16 + length > len(rest):
                 break

@@ -7,11 +7,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.errors import LogError, reading
 from dragoman.foreign.gathered import Gathered
 from dragoman.foreign.sstable import MAGIC, Broken, entries, fields
 
 LOOKS_FOR = "the .index of a TensorFlow checkpoint"
 MOST_BYTES = 1 << 26
+_MOST_DIMS = 254  # TensorFlow's own limit
+_MOST_ELEMENTS = 10**13  # of one tensor: more than any model has in all
 PURPOSES = {
     ".index": "names, shapes and places of the tensors in the data file",
     ".meta": "the graph, for TensorFlow alone",
@@ -40,14 +43,15 @@ def is_one(path: Path) -> bool:
 
 
 def read(path: Path, gathered: Gathered) -> None:
-    """Broken where the index is not one of a checkpoint."""
-    found = tensors(path.read_bytes())
+    with reading(path, LogError, hint="copy the .index again, or leave it out"):
+        found = tensors(path.read_bytes())
     parameters = count_parameters(found)
     if parameters:
         gathered.fact("parameters", parameters)
     stem = path.name.removesuffix(".index")
     data = sum(tensor.bytes for tensor in found)
     files = [file for file in sorted(path.parent.iterdir()) if file.name.startswith(f"{stem}.")]
+    files = [file for file in files if file.is_file()]
     rows = [
         {"name": file.name, "bytes": file.stat().st_size, "purpose": _purpose(file.name)} for file in files
     ]
@@ -67,22 +71,26 @@ def tensors(data: bytes) -> list[Tensor]:
         if not key:  # the header: shards and version
             continue
         parts = dict(fields(value))
-        shape = parts.get(2, b"")
-        sizes = (
-            [
-                dict(fields(dim)).get(1, 0)
-                for number, dim in fields(shape)
-                if number == 2 and isinstance(dim, bytes)
-            ]
-            if isinstance(shape, bytes)
-            else []
-        )
-        elements = math.prod(size for size in sizes if isinstance(size, int))
+        elements = _elements(parts.get(2, b""))
         dtype, size = parts.get(1, 0), parts.get(5, 0)
-        if not isinstance(dtype, int) or not isinstance(size, int):
+        if not isinstance(dtype, int) or not isinstance(size, int) or size > 8 * _MOST_ELEMENTS:
             raise Broken("not the index of a checkpoint")
         found.append(Tensor(key.decode("utf-8", "replace"), dtype, elements, size))
     return found
+
+
+def _elements(shape: int | bytes) -> int:
+    """The product of a shape's sizes."""
+    if not isinstance(shape, bytes):
+        raise Broken("a shape is a number")
+    dims = [dim for number, dim in fields(shape) if number == 2 and isinstance(dim, bytes)]
+    if len(dims) > _MOST_DIMS:
+        raise Broken(f"a shape of {len(dims):,} dimensions")
+    sizes = [dict(fields(dim)).get(1, 0) for dim in dims]
+    elements = math.prod(size for size in sizes if isinstance(size, int))
+    if elements > _MOST_ELEMENTS:
+        raise Broken("a tensor larger than any model")
+    return elements
 
 
 def count_parameters(found: list[Tensor]) -> int:

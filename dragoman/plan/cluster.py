@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dragoman.errors import UsageError
-from dragoman.foreign.figures import bits_per_second
+from dragoman.foreign.figures import ordered_link
 from dragoman.plan.estimate import Estimate
 
 # Of a rate as ordered, what gradients get. Headers take 4 to 6 % of a full frame; 94 % were measured between
@@ -34,10 +33,7 @@ class Link:
 
     @classmethod
     def parse(cls, text: str) -> Link:
-        bits = bits_per_second(text)
-        if not bits:
-            raise UsageError(f"--link {text}: no rate", hint="as it is ordered: 1gbit, 100mbit")
-        return cls.ordered(bits)
+        return cls.ordered(ordered_link(text))
 
 
 @dataclass(frozen=True)

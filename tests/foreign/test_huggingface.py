@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import DataError
+from dragoman.errors import LogError
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 from tests.foreign import logs
@@ -41,7 +41,7 @@ def test_of_several_checkpoints_the_longest_history_is_read(tmp_path: Path) -> N
 
 def test_a_state_cut_short_is_said_to_be(tmp_path: Path) -> None:
     path = logs.written(tmp_path, STATE.read_bytes()[:900], "trainer_state.json")
-    with pytest.raises(DataError, match="not whole JSON"):
+    with pytest.raises(LogError, match=r"trainer_state\.json: .*JSON"):
         diagnose([path], Given())
 
 

@@ -69,7 +69,7 @@ def test_facts_may_come_from_a_file_and_options_go_before_it(tmp_path: Path) -> 
         (("absent.log",), 2, "no such file"),
         (("--step-seconds", "1", "--ranks", "2", "--machines", "4"), 2, "2 ranks on 4 machines"),
         (("--step-seconds", "1", "--link", "fast"), 2, "not a rate"),
-        (("--step-seconds", "-1"), 2, "must be more than 0"),
+        (("--step-seconds", "-1"), 2, "greater than 0"),
         (("--step-seconds", "1", "--precision", "int3"), 2, "neither fp32 nor mixed"),
         (("--step-seconds", "1", "--gpu", "Voodoo"), 0, "--gpu Voodoo: not one of"),
         (("--step-seconds", "1", "--gpu-power", "warm"), 2, "not watts"),

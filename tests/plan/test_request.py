@@ -27,7 +27,7 @@ V100S = Request(Training(), hosts=2, workers=2, link="1gbit", gpu="V100")
         ({"gpu": "V100", "wants_calibration": True}, "more than once"),
         ({"gpu": "Z80"}, "Z80: not in the table"),
         ({"link": None}, "nothing said of what joins them"),
-        ({"link": "fast"}, "--link fast: no rate"),
+        ({"link": "fast"}, "--link fast: not a rate"),
         ({"epochs": 3.0}, "--epochs without a corpus"),
     ],
 )

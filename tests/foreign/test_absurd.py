@@ -1,0 +1,70 @@
+"""Numbers and dates that no run has: left out and said, and the rest of the log still counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.foreign.answers import diagnose
+from dragoman.foreign.facts import Given
+from tests.foreign import logs
+from tests.foreign.test_fairseq import log, stamp
+from tests.foreign.test_hostile import checked, events
+
+NINES = "9" * 5000  # more digits than Python turns into a number
+FAIRSEQ, OPENSEQ2SEQ = log(), logs.openseq2seq()
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after", "said"),
+    [
+        (FAIRSEQ, "gnorm=1.5", "gnorm=inf", "not finite"),
+        (FAIRSEQ, "ups=0.5", "ups=0.50, wpb=nan, bsz=nan", ""),
+        (FAIRSEQ, "wall=1000", "wall=inf", "not finite"),
+        (FAIRSEQ, "num_updates=500", f"num_updates={NINES}", "not finite"),
+        (FAIRSEQ, "num_updates=500", "num_updates=-5e20", "step numbers"),
+        (FAIRSEQ, "60,880,896", NINES, "too large"),
+        (OPENSEQ2SEQ, "60880896", NINES, "too large"),
+        (OPENSEQ2SEQ, "nranks 4", f"nranks {NINES}", "too large"),
+        (OPENSEQ2SEQ, "step 500:", "step 5000000000000000:", "too large"),
+        (OPENSEQ2SEQ, "step = 0:00:1.9", "step = 9999999:00:1.9", "too long"),
+        (OPENSEQ2SEQ, "'print_loss_steps': 100", "'print_loss_steps': 1e999", ""),
+        (OPENSEQ2SEQ, "'batch_size_per_gpu': 256", "'iter_size': 'abc',\n 'batch_size_per_gpu': 10**9", ""),
+        (OPENSEQ2SEQ, "2020-06-26 15:36:43", "2098-02-31 15:36:43", ""),
+        (FAIRSEQ, stamp(410), "0001-01-01 00:00:00", "before 2000"),
+        (FAIRSEQ, stamp(410), "9999-12-31 23:59:59", "after 2100"),
+        (FAIRSEQ, stamp(410), "2035-01-01 00:00:00", "years away"),
+        (FAIRSEQ, stamp(0), "2003-01-01 00:00:00", "years away"),
+        (FAIRSEQ, stamp(1410), "2021-03-04 09:00:00", ""),
+    ],
+)
+def test_what_cannot_be_true_is_left_out_and_said(
+    text: str, before: str, after: str, said: str, tmp_path: Path
+) -> None:
+    assert before in text
+    made = diagnose([logs.written(tmp_path, text.replace(before, after), "run.log")], Given())
+    checked(made)
+    assert said in "".join(made.notes)
+    numbers = {finding.id: finding.numbers for finding in made.findings}
+    assert numbers["duration"]["steps"] in (1000, 2000)
+    assert 0 < numbers["duration"]["wall_seconds"] < 3 * 3600
+    assert 1.5 < numbers["step_time"]["median_seconds"] < 2.1
+
+
+@pytest.mark.parametrize("time", [1e18, -5.0, float("nan"), float("inf"), 3e9])
+def test_times_of_a_curve_that_cannot_be_true_are_left_out(time: float, tmp_path: Path) -> None:
+    made = diagnose([logs.written(tmp_path, events(late=time), "events.out.tfevents.1")], Given())
+    checked(made)
+    numbers = {finding.id: finding.numbers for finding in made.findings}
+    assert numbers["step_time"]["median_seconds"] == pytest.approx(2.0)
+    assert numbers["duration"]["wall_seconds"] == pytest.approx(580)
+    assert any("date" in note for note in made.notes) or time != time
+
+
+def test_many_starts_take_no_longer_than_many_lines(tmp_path: Path) -> None:
+    """Every line falls back, with an evaluation between: comparing each with each would take minutes."""
+    lines = "".join(logs.pace(step % 2, 1.7) + logs.evaluation(3.0, 0.1) for step in range(5_000))
+    made = diagnose([logs.written(tmp_path, lines)], Given())
+    checked(made)
+    assert any("starts after the first 1,000" in note for note in made.notes)
