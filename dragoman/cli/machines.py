@@ -10,7 +10,10 @@ import typer
 
 from dragoman import progress, terminal
 from dragoman.cli.leave import leave
-from dragoman.cli.options import AsJson, Setting
+from dragoman.cli.options import MOST_HOSTS, MOST_PRICE, MOST_RANKS, AsJson, Setting, within
+
+MOST_GPUS = 64  # of one machine
+MOST_PAIRS = 10**12
 
 
 def doctor(
@@ -48,8 +51,8 @@ def doctor(
 
 def plan(
     settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
-    hosts: Annotated[int, typer.Option(min=1, help="Machines.")] = 1,
-    workers: Annotated[int, typer.Option(min=1, help="Ranks on each, one per GPU.")] = 1,
+    hosts: Annotated[int, within(1, MOST_HOSTS, "Machines.")] = 1,
+    workers: Annotated[int, within(1, MOST_GPUS, "Ranks on each, one per GPU.")] = 1,
     link: Annotated[str | None, typer.Option(help="Between machines, as ordered: 1gbit.")] = None,
     gpu: Annotated[str | None, typer.Option(help="The GPU's type: V100.")] = None,
     calibrate: Annotated[
@@ -59,11 +62,11 @@ def plan(
         Path | None, typer.Option("--from", metavar="RUN", help="Plan by the records of a run.")
     ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DATA", help="A data set made by prepare.")] = None,
-    pairs: Annotated[int | None, typer.Option(min=1, help="Training pairs, where there is no DATA.")] = None,
+    pairs: Annotated[int | None, within(1, MOST_PAIRS, "Training pairs, where there is no DATA.")] = None,
     epochs: Annotated[
-        float | None, typer.Option(min=0, help="Times through the corpus, in place of train.steps.")
+        float | None, within(1e-6, 1e6, "Times through the corpus, in place of train.steps.")
     ] = None,
-    price_per_hour: Annotated[float | None, typer.Option(min=0, help="Of one machine.")] = None,
+    price_per_hour: Annotated[float | None, within(0, MOST_PRICE, "Of one machine.")] = None,
     planned: Annotated[
         Path | None,
         typer.Option("--for", metavar="RUN", help="Keep the plan for a run to come: its report compares."),
@@ -99,8 +102,8 @@ def slurm(
     settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set, at this path on every node.")],
     run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
-    nodes: Annotated[int, typer.Option(min=1, help="Machines to ask for.")],
-    workers_per_node: Annotated[int, typer.Option(min=1, help="Ranks on each of them.")],
+    nodes: Annotated[int, within(1, MOST_HOSTS, "Machines to ask for.")],
+    workers_per_node: Annotated[int, within(1, MOST_RANKS, "Ranks on each of them.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The batch file to write.")],
     time: Annotated[str | None, typer.Option(help="Longest time to run, as sbatch takes it.")] = None,
     partition: Annotated[str | None, typer.Option(help="Of the cluster.")] = None,

@@ -10,8 +10,19 @@ from typing import Annotated
 import typer
 
 from dragoman import progress, terminal
-from dragoman.cli.options import AsJson, EngineChoice, PrecisionChoice, Which
+from dragoman.cli.options import (
+    MOST_CHECKPOINTS,
+    MOST_RANKS,
+    AsJson,
+    EngineChoice,
+    PrecisionChoice,
+    Which,
+    within,
+)
 from dragoman.errors import naming
+
+WIDEST_BEAM = 256  # memory and time grow with it; past some dozen translations become worse
+MOST_PIECES = 10**6  # of any vocabulary
 
 
 class ExportTarget(StrEnum):
@@ -34,13 +45,13 @@ def evaluate(
     test_set: Annotated[str | None, typer.Option(metavar="NAME", help="Or: of sacreBLEU, as wmt14.")] = None,
     languages: Annotated[str | None, typer.Option(metavar="EN-DE", help="Of files or a test set.")] = None,
     mirror: Annotated[str | None, typer.Option(help="Folder or URL to take a test set from.")] = None,
-    average: Annotated[int, typer.Option(min=1, help="Average so many checkpoints of the run.")] = 1,
+    average: Annotated[int, within(1, MOST_CHECKPOINTS, "Average so many checkpoints of the run.")] = 1,
     of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
-    beam: Annotated[int | None, typer.Option(min=1, help="Else the run's own.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(min=0, help="Else the run's own.")] = None,
+    beam: Annotated[int | None, within(1, WIDEST_BEAM, "Else the run's own.")] = None,
+    length_penalty: Annotated[float | None, within(0, 10, "Else the run's own.")] = None,
     engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
     precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
-    show: Annotated[int, typer.Option(min=0, help="Sentences to show, the most telling first.")] = 5,
+    show: Annotated[int, within(0, 10_000, "Sentences to show, the most telling first.")] = 5,
     as_json: AsJson = False,
 ) -> None:
     """Translate held-out text and score it: BLEU, chrF and TER with signatures and intervals.
@@ -74,25 +85,25 @@ def translate(
         Path | None, typer.Option("-o", "--out", help="A file, or a folder; else standard output.")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Also what is translated already.")] = False,
-    beam: Annotated[int, typer.Option(min=1, help="1 is greedy search.")] = 4,
-    length_penalty: Annotated[float, typer.Option(min=0, help="Higher favours longer translations.")] = 0.6,
-    best: Annotated[int, typer.Option(min=1, help="Translations of each line, with their scores.")] = 1,
+    beam: Annotated[int, within(1, WIDEST_BEAM, "1 is greedy search.")] = 4,
+    length_penalty: Annotated[float, within(0, 10, "Higher favours longer translations.")] = 0.6,
+    best: Annotated[int, within(1, WIDEST_BEAM, "Translations of each line, with their scores.")] = 1,
     max_length: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of a translation; else by the length of its source.")
+        int | None, within(1, 4096, "Tokens of a translation; else by the length of its source.")
     ] = None,
     sample_top: Annotated[
-        int, typer.Option(min=0, help="Draw each token from so many of the likeliest; 0: from all.")
+        int, within(0, MOST_PIECES, "Draw each token from so many of the likeliest; 0: from all.")
     ] = 1,
-    temperature: Annotated[float, typer.Option(help="Of drawing; lower is tamer.")] = 1.0,
+    temperature: Annotated[float, within(0.01, 100, "Of drawing; lower is tamer.")] = 1.0,
     no_repeat_ngram: Annotated[
-        int, typer.Option(min=0, help="So many tokens in a row come only once; 0: no guard.")
+        int, within(0, 100, "So many tokens in a row come only once; 0: no guard.")
     ] = 0,
     split: Annotated[bool, typer.Option(help="Sentence by sentence, or only long lines so.")] = True,
-    average: Annotated[int, typer.Option(min=1, help="Average so many checkpoints of the run.")] = 1,
+    average: Annotated[int, within(1, MOST_CHECKPOINTS, "Average so many checkpoints of the run.")] = 1,
     of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
     engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
     precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
-    threads: Annotated[int | None, typer.Option(min=1, help="Else all cores.")] = None,
+    threads: Annotated[int | None, within(1, MOST_RANKS, "Else all cores.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each line.")] = False,
 ) -> None:
     """Translate text, or the files of translators: their targets are filled in, tags and placeholders kept.
@@ -136,7 +147,7 @@ def export(
     precision: Annotated[
         PrecisionChoice, typer.Option(help="Of the weights, for ctranslate2; auto is float32.")
     ] = PrecisionChoice.auto,
-    average: Annotated[int, typer.Option(min=1, help="Average so many checkpoints of the run.")] = 1,
+    average: Annotated[int, within(1, MOST_CHECKPOINTS, "Average so many checkpoints of the run.")] = 1,
     of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
     as_json: AsJson = False,
 ) -> None:
@@ -164,15 +175,15 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Where to listen; elsewhere than here a token is needed.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8000,
+    port: Annotated[int, within(0, 65_535, "0 is any free one.")] = 8000,
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Holds the token that requests must carry.")
     ] = None,
     engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
     precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
-    threads: Annotated[int | None, typer.Option(min=1, help="Of translating; else all cores.")] = None,
-    most_characters: Annotated[int, typer.Option(min=1, help="Of one request; more is refused.")] = 20_000,
-    most_requests: Annotated[int, typer.Option(min=1, help="Under way at once; more are refused.")] = 128,
+    threads: Annotated[int | None, within(1, MOST_RANKS, "Of translating; else all cores.")] = None,
+    most_characters: Annotated[int, within(1, 10**7, "Of one request; more is refused.")] = 20_000,
+    most_requests: Annotated[int, within(1, 10_000, "Under way at once; more are refused.")] = 128,
 ) -> None:
     """Translate over HTTP, with a page to translate on.
 

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from dragoman.launch.hosts import MOST_RANKS as MOST_RANKS
 
 Setting = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. train.steps=1000.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+MOST_HOSTS = 10_000
+MOST_CHECKPOINTS = 1_000
+MOST_PRICE = 1e6
+
+
+def within(least: float, most: float, help: str) -> Any:
+    """An option that takes a number between the two, and says so for any other."""
+    return typer.Option(min=least, max=most, help=help, callback=_is_number)
+
+
+def _is_number(value: float | None) -> float | None:
+    if value != value:  # NaN is neither too small nor too large
+        raise typer.BadParameter("nan is not a number")
+    return value
 
 
 class Which(StrEnum):

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from dragoman import terminal
-from dragoman.cli.options import AsJson
+from dragoman.cli.options import MOST_PRICE, AsJson, within
 from dragoman.errors import UsageError
 
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, also of a run under way.")],
     price_per_hour: Annotated[
-        float | None, typer.Option(min=0, help="Of one machine, to give the run's cost.")
+        float | None, within(0, MOST_PRICE, "Of one machine, to give the run's cost.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

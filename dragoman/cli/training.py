@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 
 from dragoman import progress, terminal
 from dragoman.cli.leave import leave
-from dragoman.cli.options import AsJson, Setting
+from dragoman.cli.options import MOST_RANKS, AsJson, Setting, within
 from dragoman.errors import UsageError
 
 
@@ -73,9 +73,7 @@ def train(
     settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
     run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=9_999, help="Ranks to start on this machine (1).")
-    ] = None,
+    workers: Annotated[int | None, within(1, MOST_RANKS, "Ranks to start on this machine (1).")] = None,
     hosts: Annotated[
         str | None, typer.Option(metavar="A:2,B:2", help="Machines to train on, with the ranks of each.")
     ] = None,

@@ -97,7 +97,7 @@ def rounding(text: str | None) -> float:
         return abs(high - low) / (high + low) if _known(high) else 1.0
     digits = found[1].lower().partition("e")[0].replace(",", "")
     last = 10.0 ** -len(digits.partition(".")[2]) if "." in digits else 1.0
-    return last / 2 / _plain(found[1])
+    return last / 2 / float(digits)
 
 
 def figures(text: str | None) -> list[float]:

@@ -16,7 +16,7 @@ from dragoman.errors import UsageError
 _HOST = re.compile(
     r"(?P<user>[A-Za-z0-9_][\w.-]*@)?(?:(?P<name>[A-Za-z0-9_][\w.-]*)|\[(?P<v6>[0-9A-Fa-f:.]+)\])(?::(?P<workers>.*))?"
 )
-_RANKS = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)  # of one host: 9,999 at most
+MOST_RANKS = 1_024  # on one machine: more processes than any has cores or GPUs for
 _EXAMPLE = "for example --hosts a:2,b:2 (host and ranks on it) or --hosts 10.0.0.1,ann@10.0.0.2"
 
 
@@ -50,7 +50,7 @@ def _parse_one(word: str, text: str) -> Host:
     if not match:
         raise UsageError(f"--hosts {text}: {word!r} is not a host", hint=_EXAMPLE)
     workers = match["workers"] if match["workers"] is not None else "1"
-    if not _RANKS.fullmatch(workers):
+    if not re.fullmatch(r"[0-9]{1,5}", workers) or not 1 <= int(workers) <= MOST_RANKS:
         brackets = f"; an IPv6 address stands in brackets, [{word}]" if word.count(":") > 1 else ""
         raise UsageError(
             f"--hosts {text}: {workers!r} is not a number of ranks", hint=f"{_EXAMPLE}{brackets}"

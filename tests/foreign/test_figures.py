@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
+from dragoman.errors import UsageError
 from dragoman.foreign import figures
+from dragoman.foreign.answers import diagnose
+from dragoman.foreign.facts import load
+from dragoman.plan.cluster import CARRIED, Link
 from dragoman.plan.gpu_types import named
 
 
@@ -123,3 +129,69 @@ def test_a_link_is_the_figure_with_a_unit() -> None:
 @pytest.mark.parametrize("text", ["200 MiB/s", "200 megabytes per second", "200 MB/s"])
 def test_rates_are_read_in_words_too(text: str) -> None:
     assert [reading.bytes_per_second for reading in figures.readings(text)] == [200e6]
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("1gbit", 1e9),
+        ("1e3mbit", 1e9),
+        ("1.5 Gbit/s", 1.5e9),
+        ("1,5 Gbit", 1.5e9),
+        ("10GbE", 1e10),
+        ("1000", 1e9),
+    ],
+)
+def test_an_order_is_read_as_a_whole(text: str, bits: float) -> None:
+    assert figures.ordered_link(text) == bits
+    assert Link.parse(text).bits_per_second.value == CARRIED[0] * bits
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-1gbit",
+        "0",
+        "0gbit",
+        "inf",
+        "nan",
+        "1e308gbit",
+        "1e-9mbit",
+        "1gbit2",
+        "gbit",
+        "2 x 1gbit",
+        "1gbit fast",
+    ]
+    + ["1" * 5000, "1e" + "9" * 400, ""],
+)
+def test_an_order_that_is_no_rate_is_refused(text: str) -> None:
+    for read in (figures.ordered_link, Link.parse):
+        with pytest.raises(UsageError, match="--link"):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"link": "-1gbit"},
+        {"nic": "-200 Mbps"},
+        {"nic": "0 Mbps"},
+        {"gpu_power": "-42/250"},
+        {"gpu_power": "1e9"},
+    ]
+    + [{"gpu_power": "42/0"}, {"gpu_power": "42/250/7"}, {"gpu_util": 500.0}, {"step_seconds": math.nan}]
+    + [{"hours": math.inf}, {"gradient_bytes": -1}, {"steps": 10**20}],
+)
+def test_a_fact_that_cannot_be_true_is_refused(facts: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=f"--{next(iter(facts)).replace('_', '-')}"):
+        diagnose([], load(None, {"step_seconds": 1.7} | facts))
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 400, "1e999", "0 s for 0 steps", "1 s for 0 steps", "0-0", "1e-320 steps/s"]
+)
+def test_a_figure_that_no_run_has_is_none(text: str) -> None:
+    for read in (figures.figure, figures.hours, figures.step_seconds, figures.bits_per_second):
+        assert (read(text) or 0) <= figures.MOST
+    assert 0 <= figures.rounding(text) <= 1
+    assert not figures.readings(f"{text} Mbps") or figures.readings(f"{text} Mbps")[0].value < figures.MOST

@@ -1,0 +1,53 @@
+"""cli/options.py: every number on the command line has a range, and says so."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from dragoman.cli import app
+from dragoman.errors import UsageError
+
+BEYOND = ("nan", "inf", "-inf", "1e300", "-1e300", "9" * 5000, "-7", "many", "")
+
+
+def numbers() -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every command with each of its options that take a number."""
+    for group, commands in [
+        ((), app),
+        *(((found.name or "",), found.typer_instance) for found in app.registered_groups),
+    ]:
+        for command in commands.registered_commands:
+            function = command.callback
+            assert function
+            for name, hint in typing.get_type_hints(function).items():
+                if {int, float} & {hint, *typing.get_args(hint)}:
+                    assert inspect.signature(function).parameters[name]
+                    yield (*group, function.__name__), f"--{name.replace('_', '-')}"
+
+
+OPTIONS = list(numbers())
+
+
+def test_the_options_are_found() -> None:
+    assert (("diagnose",), "--gpu-util") in OPTIONS
+    assert (("launch", "slurm"), "--nodes") in OPTIONS
+    assert len(OPTIONS) > 30
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), OPTIONS, ids=lambda value: " ".join(value) if isinstance(value, tuple) else value
+)
+def test_a_number_out_of_its_range_is_refused(command: tuple[str, ...], option: str) -> None:
+    for value in BEYOND:
+        done = CliRunner().invoke(
+            app, [*command, f"{option}={value}"], env={"COLUMNS": "200", "NO_COLOR": "1"}
+        )
+        said = str(done.exception) if isinstance(done.exception, UsageError) else done.output
+        assert done.exit_code == 2 or isinstance(done.exception, UsageError), (value, done.output)
+        assert option in said
+        assert "Missing" not in said, f"{value} was taken"
