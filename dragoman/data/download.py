@@ -5,7 +5,8 @@ or a URL) is asked for `HOST/PATH/NAME` and then for `NAME`. So the downloads fo
 mirror for another.
 
 `checksums.json` in the downloads folder pins each file at its first download. A file that differs later is
-an error: nothing is trained on data that changed unnoticed.
+an error: nothing is trained on data that changed unnoticed. A file without a published checksum is trusted
+when it first comes, and the user is told so that one time.
 
 Tested against a server on the same machine that breaks off, serves wrong files and answers 404.
 """
@@ -21,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
 
 from dragoman import atomic
+from dragoman.content import read_whole
 from dragoman.data import archive
 from dragoman.data.transfer import CHUNK_BYTES, NotFound, Report, note, transfer
 from dragoman.errors import DownloadError
@@ -39,11 +41,13 @@ class Downloader:
     folder: Path
     mirror: str | None = None  # a folder, or a URL that begins with http
     progress: Progress = no_progress
+    tell: Callable[[str], None] = lambda line: None
     pause_seconds: float = 1.0  # before the first new attempt, doubled for each further one
 
     def fetch(self, url: str, *, sha256: str | None = None, md5: str | None = None) -> Path:
         """The file of this address, downloaded if it is not here yet. Checksums given are its owner's."""
         path = self.folder / place(url)
+        self._pins()  # a damaged list is its own error, before anything is fetched
         if path.exists():
             self._check(url, path, sha256, md5)
             return path
@@ -119,6 +123,11 @@ class Downloader:
             pins[url] = {"sha256": found["sha256"], "bytes": path.stat().st_size}
             text = json.dumps(pins, indent=1, sort_keys=True) + "\n"
             atomic.write(self._pins_path, text.encode())
+            if not (sha256 or md5):
+                self.tell(
+                    f"{place(url).name}: trusted at first download, as no checksum is published; "
+                    f"from now on it must have sha256 {found['sha256']} ({self._pins_path})"
+                )
 
     @property
     def _pins_path(self) -> Path:
@@ -126,12 +135,18 @@ class Downloader:
 
     def _pins(self) -> dict[str, dict[str, object]]:
         try:
-            pins = json.loads(self._pins_path.read_text(encoding="utf-8"))
+            pins = json.loads(read_whole(self._pins_path, DownloadError))
+            if not isinstance(pins, dict) or not all(isinstance(pin, dict) for pin in pins.values()):
+                raise ValueError("expected an object for each address")
         except FileNotFoundError:
             return {}
-        except ValueError as error:
-            raise DownloadError(f"not valid JSON: {error}", path=self._pins_path) from None
-        return dict(pins)
+        except (ValueError, RecursionError) as error:
+            raise DownloadError(
+                f"not a list of checksums: {error}",
+                path=self._pins_path,
+                hint="remove the file; what was downloaded is then trusted as it is",
+            ) from None
+        return pins
 
 
 def place(url: str) -> PurePosixPath:

@@ -128,7 +128,7 @@ def _collect(recipe: recipes.Recipe, request: Request, reporter: Reporter) -> re
                 stages[name] = stack.enter_context(reporter.stage(f"Downloading {name}", "bytes"))
             stages[name].at(done_bytes, total_bytes)
 
-        downloader = Downloader(downloads, request.mirror, show)
+        downloader = Downloader(downloads, request.mirror, show, reporter.note)
         return recipe.collect(downloads / recipe.name, downloader.fetch)
 
 

@@ -228,6 +228,29 @@ def test_the_first_download_pins_the_checksum(server: Server, downloader: Downlo
     assert pins == {url: {"sha256": hashlib.sha256(TEXT).hexdigest(), "bytes": len(TEXT)}}
 
 
+def test_a_file_without_a_published_checksum_is_trusted_once_and_said_to_be(
+    server: Server, tmp_path: Path
+) -> None:
+    server.files = {"/a.txt": TEXT, "/b.txt": TEXT}
+    said: list[str] = []
+    downloader = Downloader(tmp_path, tell=said.append)
+    downloader.fetch(f"{server.url}/b.txt", md5=hashlib.md5(TEXT).hexdigest())
+    assert said == []
+    for _ in range(2):
+        downloader.fetch(f"{server.url}/a.txt")
+    assert len(said) == 1
+    assert "a.txt" in said[0] and hashlib.sha256(TEXT).hexdigest() in said[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"[1]", b"{", b'{"x": 1}', b"\xff", b"[" * 100_000])
+def test_a_damaged_list_of_checksums_is_named(server: Server, downloader: Downloader, content: bytes) -> None:
+    server.files["/a.txt"] = TEXT
+    downloader.folder.mkdir()
+    (downloader.folder / "checksums.json").write_bytes(content)
+    with pytest.raises(DownloadError, match=r"checksums\.json"):
+        downloader.fetch(f"{server.url}/a.txt")
+
+
 def test_a_download_that_differs_from_its_pin_is_refused(server: Server, downloader: Downloader) -> None:
     url = f"{server.url}/a.txt"
     server.files["/a.txt"] = TEXT
