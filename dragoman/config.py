@@ -20,7 +20,15 @@ _LARGEST_BYTES = 2**20  # of a config file
 class Section(BaseModel):
     """A group of settings. Frozen: what a run was told stays what it was told."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+# Upper ends of what can be asked for. They are no advice: past them no machine follows, or numbers overflow.
+_MOST = 10**12  # of anything that is counted over a whole run or corpus
+_MOST_SEED = 2**63 - 1  # TOML's and torch's largest whole number
+_MOST_WIDTH = 2**17
+_MOST_FLOAT = 1e38  # single precision
+_LONGEST_SECONDS = 7 * 86_400.0
 
 
 # --- dragoman prepare -------------------------------------------------------------------------------------
@@ -29,9 +37,9 @@ class Section(BaseModel):
 class CleanRules(Section):
     """Which training pairs are dropped. Held-out pairs are never dropped: that would change the test."""
 
-    min_words: int = Field(1, ge=1, description="fewest words on either side, split at white space")
-    max_words: int = Field(80, ge=1, description="most words on either side")
-    max_ratio: float = Field(9.0, gt=1, description="longer side over shorter side, in words")
+    min_words: int = Field(1, ge=1, le=_MOST, description="fewest words on either side, split at white space")
+    max_words: int = Field(80, ge=1, le=_MOST, description="most words on either side")
+    max_ratio: float = Field(9.0, gt=1, le=1e6, description="longer side over shorter side, in words")
     drop_control_characters: bool = Field(True, description="NUL, U+2028, U+0085 and their like")
     drop_identical: bool = Field(True, description="source equals target")
     drop_duplicates: bool = Field(True, description="the same pair again")
@@ -50,8 +58,10 @@ class CleanRules(Section):
 class VocabularySettings(Section):
     """How subwords are learnt."""
 
-    size: int = Field(32_768, ge=16, description="pieces, the four special ones included")
-    sample_pairs: int = Field(250_000, ge=1, description="pairs to learn from, drawn by seed (about 1 GB)")
+    size: int = Field(32_768, ge=16, le=10**6, description="pieces, the four special ones included")
+    sample_pairs: int = Field(
+        250_000, ge=1, le=_MOST, description="pairs to learn from, drawn by seed (about 1 GB)"
+    )
     rarest_character: float = Field(
         1e-6, ge=0, lt=1, description="share of the text that a character must have to get a piece"
     )
@@ -60,14 +70,16 @@ class VocabularySettings(Section):
 class HeldOut(Section):
     """What is set aside when no dev set is given."""
 
-    pairs: int = Field(2_000, ge=1, description="pairs held out of training as dev, if none is given")
+    pairs: int = Field(
+        2_000, ge=1, le=_MOST, description="pairs held out of training as dev, if none is given"
+    )
     most_share: float = Field(0.05, gt=0, lt=1, description="but never more than this share of all pairs")
 
 
 class Preparation(Section):
     """Everything `dragoman prepare` can be told beside its files."""
 
-    seed: int = Field(1, ge=0, description="of the vocabulary sample and the held-out pairs")
+    seed: int = Field(1, ge=0, le=_MOST_SEED, description="of the vocabulary sample and the held-out pairs")
     clean: CleanRules = CleanRules()
     vocabulary: VocabularySettings = VocabularySettings()
     held_out: HeldOut = HeldOut()
@@ -79,11 +91,11 @@ class Preparation(Section):
 class Model(Section):
     """The Transformer's measures. The defaults are Transformer-base."""
 
-    width: int = Field(512, ge=8, description="of every layer's input and output")
-    heads: int = Field(8, ge=1, description="attention heads; must divide the width")
-    encoder_layers: int = Field(6, ge=1, description="that read the source")
-    decoder_layers: int = Field(6, ge=1, description="that write the translation")
-    feedforward: int = Field(2048, ge=1, description="inner width of the feed-forward blocks")
+    width: int = Field(512, ge=8, le=_MOST_WIDTH, description="of every layer's input and output")
+    heads: int = Field(8, ge=1, le=_MOST_WIDTH, description="attention heads; must divide the width")
+    encoder_layers: int = Field(6, ge=1, le=1_000, description="that read the source")
+    decoder_layers: int = Field(6, ge=1, le=1_000, description="that write the translation")
+    feedforward: int = Field(2048, ge=1, le=_MOST_WIDTH, description="inner width of the feed-forward blocks")
     dropout: float = Field(0.1, ge=0, lt=1, description="after embedding and at the end of each block")
     attention_dropout: float = Field(0.1, ge=0, lt=1, description="on attention weights")
     feedforward_dropout: float = Field(0.1, ge=0, lt=1, description="inside the feed-forward blocks")
@@ -99,37 +111,47 @@ class Data(Section):
     """How much a step holds. The step does not depend on the number of ranks."""
 
     unit: Literal["tokens", "pairs"] = Field("tokens", description="what step and microbatch count")
-    step: int = Field(25_000, ge=1, description="per optimizer update over all ranks (tokens: per side)")
-    microbatch: int = Field(3_125, ge=1, description="at most this much in one forward and backward")
+    step: int = Field(
+        25_000, ge=1, le=10**9, description="per optimizer update over all ranks (tokens: per side)"
+    )
+    microbatch: int = Field(
+        3_125, ge=1, le=10**9, description="at most this much in one forward and backward"
+    )
     split: int = Field(
-        1, ge=1, description="compute each microbatch in so many parts: less memory, same step"
+        1, ge=1, le=10**6, description="compute each microbatch in so many parts: less memory, same step"
     )
 
 
 class Train(Section):
     """Steps, learning rate, optimizer."""
 
-    seed: int = Field(1, ge=0, description="of weights, order of pairs and dropout")
-    steps: int = Field(100_000, ge=1, description="optimizer updates")
-    stop_at: int = Field(0, ge=0, description="stop here as by Ctrl-C: saved, not evaluated; 0 is never")
+    seed: int = Field(1, ge=0, le=_MOST_SEED, description="of weights, order of pairs and dropout")
+    steps: int = Field(100_000, ge=1, le=_MOST, description="optimizer updates")
+    stop_at: int = Field(
+        0, ge=0, le=_MOST, description="stop here as by Ctrl-C: saved, not evaluated; 0 is never"
+    )
     schedule: Literal["transformer", "inverse_sqrt", "linear", "cosine", "constant"] = Field(
         "transformer", description="learning rate over steps"
     )
-    rate: float = Field(2.0, gt=0, description="factor of the transformer schedule, peak of the others")
-    warmup_steps: int = Field(8_000, ge=0, description="steps of rising learning rate")
+    rate: float = Field(
+        2.0, gt=0, le=_MOST_FLOAT, description="factor of the transformer schedule, peak of the others"
+    )
+    warmup_steps: int = Field(8_000, ge=0, le=_MOST, description="steps of rising learning rate")
     optimizer: Literal["adam", "adamw", "muon"] = Field(
         "adam", description="muon: for the matrices of layers, with AdamW for the rest"
     )
     beta1: float = Field(0.9, ge=0, lt=1, description="of Adam: how long its mean of gradients remembers")
     beta2: float = Field(0.997, ge=0, lt=1, description="and its mean of their squares")
-    epsilon: float = Field(1e-9, gt=0, description="of Adam: keeps it from dividing by zero")
-    weight_decay: float = Field(0.0, ge=0, description="adamw and muon: how fast matrices shrink")
+    epsilon: float = Field(1e-9, gt=0, le=1, description="of Adam: keeps it from dividing by zero")
+    weight_decay: float = Field(0.0, ge=0, le=1_000, description="adamw and muon: how fast matrices shrink")
     label_smoothing: float = Field(
         0.1, ge=0, lt=1, description="share of the target given to all pieces alike"
     )
-    clip_norm: float = Field(0.0, ge=0, description="largest gradient norm; 0 is no limit")
+    clip_norm: float = Field(0.0, ge=0, le=_MOST_FLOAT, description="largest gradient norm; 0 is no limit")
     precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the computation on GPUs")
-    most_bad_steps: int = Field(20, ge=1, description="non-finite steps in a row before the run is stopped")
+    most_bad_steps: int = Field(
+        20, ge=1, le=_MOST, description="non-finite steps in a row before the run is stopped"
+    )
 
     @model_validator(mode="after")
     def _decay_has_an_effect(self) -> Self:
@@ -156,38 +178,48 @@ class Sync(Section):
         le=1024,
         description="MiB of gradients that set off together; absent: by the measured link",
     )
-    inner_steps: int = Field(16, ge=1, description="diloco: steps that replicas make between two exchanges")
-    outer_rate: float = Field(0.7, gt=0, description="diloco: of the step that all make together")
+    inner_steps: int = Field(
+        16, ge=1, le=10**6, description="diloco: steps that replicas make between two exchanges"
+    )
+    outer_rate: float = Field(0.7, gt=0, le=1_000, description="diloco: of the step that all make together")
     outer_momentum: float = Field(0.5, ge=0, lt=1, description="diloco: of that step (Nesterov); 0 is none")
-    timeout_seconds: float = Field(600.0, gt=0, description="a rank silent for so long is taken for dead")
+    timeout_seconds: float = Field(
+        600.0, ge=1, le=_LONGEST_SECONDS, description="a rank silent for so long is taken for dead"
+    )
 
 
 class Evaluate(Section):
     """What is scored during training, on the data set's dev part."""
 
-    every: int = Field(1_000, ge=1, description="steps between evaluations")
-    beam: int = Field(4, ge=1, description="1 is greedy search")
-    length_penalty: float = Field(0.6, ge=0, description="score over length to this power, as CTranslate2")
-    train_sample_pairs: int = Field(1_000, ge=1, description="training pairs scored like the dev part")
-    samples: int = Field(3, ge=0, description="translations shown at each evaluation")
+    every: int = Field(1_000, ge=1, le=_MOST, description="steps between evaluations")
+    beam: int = Field(4, ge=1, le=256, description="1 is greedy search")
+    length_penalty: float = Field(
+        0.6, ge=0, le=10, description="score over length to this power, as CTranslate2"
+    )
+    train_sample_pairs: int = Field(
+        1_000, ge=1, le=10**7, description="training pairs scored like the dev part"
+    )
+    samples: int = Field(3, ge=0, le=10_000, description="translations shown at each evaluation")
     metric: Literal["bleu", "chrf", "loss"] = Field("bleu", description="what the best checkpoint is best at")
     patience: int = Field(
-        0, ge=0, description="stop after so many evaluations without improvement; 0 is never"
+        0, ge=0, le=_MOST, description="stop after so many evaluations without improvement; 0 is never"
     )
 
 
 class Checkpoint(Section):
     """What is kept on disk."""
 
-    every: int = Field(1_000, ge=1, description="steps between checkpoints")
-    keep_last: int = Field(2, ge=1, description="newest checkpoints kept; two survive damage to one")
-    keep_best: int = Field(1, ge=1, description="best checkpoints kept, by evaluate.metric")
+    every: int = Field(1_000, ge=1, le=_MOST, description="steps between checkpoints")
+    keep_last: int = Field(
+        2, ge=1, le=_MOST, description="newest checkpoints kept; two survive damage to one"
+    )
+    keep_best: int = Field(1, ge=1, le=_MOST, description="best checkpoints kept, by evaluate.metric")
 
 
 class Measure(Section):
     """What is written down."""
 
-    every: int = Field(50, ge=1, description="steps between two lines in the log")
+    every: int = Field(50, ge=1, le=_MOST, description="steps between two lines in the log")
 
 
 class Training(Section):
@@ -201,6 +233,8 @@ class Training(Section):
     checkpoint: Checkpoint = Checkpoint()
     measure: Measure = Measure()
 
+
+_LONGEST_SHOWN = 60  # characters of a wrong value
 
 # --- reading and writing ----------------------------------------------------------------------------------
 
@@ -296,7 +330,7 @@ def _explain(
         if finding["type"] == "extra_forbidden":
             messages.append(f"unknown key {key}{_nearest(key, model)}")
         elif key:
-            messages.append(f"{key} = {finding['input']!r}: {_lower(finding['msg'])}")
+            messages.append(f"{key} = {_shown(finding['input'])}: {_lower(finding['msg'])}")
         else:
             messages.append(_lower(finding["msg"].removeprefix("Value error, ")))
         line = _line_of(text, finding["loc"])
@@ -306,6 +340,15 @@ def _explain(
             from_set = False
             first_line = first_line or line
     return ConfigError("; ".join(messages), path="--set" if from_set else path, line=first_line)
+
+
+def _shown(value: Any) -> str:
+    """What was given, or the beginning of it."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # thousands of digits, or of tables in tables
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _lower(message: str) -> str:

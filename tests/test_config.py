@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import typing
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -142,3 +147,49 @@ def test_any_text_is_settings_or_our_error(tmp_path_factory, text: str, override
         assert isinstance(load(Preparation, path, overrides), Preparation)
     except ConfigError as error:
         assert str(error)
+
+
+def limited(model: type[config.Section], prefix: str = "") -> Iterator[tuple[str, list[float], list[float]]]:
+    """Every setting that is a number: its name, lower and upper limits."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, config.Section):
+            yield from limited(kind, f"{prefix}{name}.")
+        elif {int, float} & {kind, *typing.get_args(kind)}:
+            lower, upper = (
+                [getattr(limit, key) for limit in field.metadata for key in keys if hasattr(limit, key)]
+                for keys in (("gt", "ge"), ("lt", "le"))
+            )
+            yield prefix + name, lower, upper
+
+
+NUMBERS = [(model, *found) for model in (Training, Preparation) for found in limited(model)]
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "least", "most"), NUMBERS, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_number_has_a_range_and_what_lies_beyond_is_refused(model, name, least, most) -> None:
+    assert len(least) == len(most) == 1
+    beyond = ["inf", "-inf", "nan", "1e300", "-1", "9" * 5000, f"0x{'f' * 5000}", f"{most[0] * 2 + 1}"]
+    for value in beyond:
+        with pytest.raises(ConfigError, match=name):
+            load(model, None, [f"{name}={value}"])
+
+
+def test_thousands_of_digits_in_a_file_are_our_error(file) -> None:
+    for text in (
+        f"seed = {'9' * 5000}",
+        f"seed = {'[' * 5000}",
+        f"seed = 0x{'f' * 9000}",
+        f"seed{'.a' * 5000} = 1",
+    ):
+        assert complaint(file(text)).path
+
+
+@given(st.integers(0, 2**63 - 1), st.floats(1, 7 * 86_400))
+def test_a_config_that_loads_also_starts(seed: int, timeout_seconds: float) -> None:
+    settings = load(Training, None, [f"train.seed={seed}", f"sync.timeout_seconds={timeout_seconds}"])
+    assert 1 <= timedelta(seconds=settings.sync.timeout_seconds).total_seconds() <= 7 * 86_400
+    torch.manual_seed(settings.train.seed)
+    np.random.default_rng(load(Preparation, None, [f"seed={seed}"]).seed)
