@@ -21,6 +21,7 @@ from dragoman.doctor.facts import Host
 from dragoman.doctor.judge import judge, needs_of
 from dragoman.errors import DragomanError
 from dragoman.explain import words
+from dragoman.measure import clock as clocks
 from dragoman.measure import probes
 from dragoman.sync.agree import done_by_main
 from dragoman.sync.topology import Topology
@@ -37,7 +38,7 @@ _TORCHRUN_TRUSTS = (
 class AllReduceProbe(NamedTuple):
     """A plain one over all ranks."""
 
-    began: float
+    began: float  # a reading of the clock
     bytes: int
     seconds: float
 
@@ -48,7 +49,7 @@ class Start:
 
     lines: list[str]  # worth saying; on rank 0
     peak_flops_per_second: float  # of all ranks together
-    peak_began: float  # when it was measured
+    peak_began: float  # when it was measured: a reading of the clock
     peak_seconds: float  # that measuring it took
     all_reduce: AllReduceProbe | None  # where there are several hosts
 
@@ -58,11 +59,13 @@ def check(world: World, topology: Topology, data: Path, run: Path, settings: Tra
     own = host.facts(data, run)
     if len(topology.hosts) > 1:
         own.own_name_addresses = host.resolve([own.name])[own.name]
-    began = time.time()
+    began = clocks.seconds()
     peaks = probes.peaks(world, settings.train.precision)
-    peak_seconds = time.time() - began
+    peak_seconds = clocks.seconds() - began
     ranks = gather(world, own)
-    exchanged = AllReduceProbe(time.time(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None
+    exchanged = (
+        AllReduceProbe(clocks.seconds(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None
+    )
     lines = done_by_main(world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged))
     return Start([*_trust(world), *(lines or [])], sum(peaks), began, peak_seconds, exchanged)
 

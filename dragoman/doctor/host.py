@@ -23,8 +23,8 @@ from dragoman.data.store import DataSet
 from dragoman.doctor import gpus
 from dragoman.doctor.facts import Data, Host, Interface
 from dragoman.errors import DragomanError
+from dragoman.measure.clock import boot
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # containers
 
 
@@ -40,7 +40,7 @@ def facts(data: Path | None, run: Path, with_peak: bool = False) -> Host:
     devices = gpus.inspect()
     return Host(
         name=socket.gethostname(),
-        boot=_BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "",
+        boot=boot(),
         versions=versions(),
         data=_data(data) if data else None,
         interfaces=interfaces(),

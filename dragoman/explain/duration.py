@@ -1,10 +1,10 @@
-"""How long did the run take? Wall clock, split by what it was spent on, and what remains while it runs."""
+"""How long did the run take? All of it, split by what it was spent on, and what remains while it runs."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman.explain import jumps, words
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.outside import event_seconds
 from dragoman.measure.records import Records
@@ -18,7 +18,9 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
     start, end = _span(records)
     if start is None and (not len(seconds) or _steps(records) is None):
         return unknown("duration", "neither the times of attempts nor of steps were recorded")
-    wall = end - start or None if start is not None and end is not None else None
+    betrayed = jumps.betrayed(records)
+    wall = max(0.0, end - start - sum(betrayed)) or None if start is not None and end is not None else None
+    set_by = [*jumps.recorded(records), *betrayed]
     evaluation = _seconds_of(records, "evaluation")
     split = {
         "training_seconds": _training(records, seconds, evaluation),
@@ -38,11 +40,13 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         attempts=len(records.attempts) or None,
         eta_seconds=_eta(records, seconds, split) if running else None,
         money=_money(records, price_per_hour),
+        clock_jumps=len(set_by) or None,
+        clock_jump_seconds=sum(set_by) if set_by else None,
     )
     return Finding(
         id="duration",
         verdict="stated",
-        answer=_answer(records, numbers, price_per_hour),
+        answer=f"{_answer(records, numbers, price_per_hour)} {jumps.sentence(set_by)}".strip(),
         numbers=numbers,
         evidence=_evidence(records, wall is not None),
         confidence="estimated" if records.facts.one_mean else "measured",
@@ -147,7 +151,7 @@ def _money(records: Records, price_per_hour: float | None) -> float | None:
     if not price_per_hour or start is None or end is None:
         return None
     times = [*(attempt.started for attempt in records.attempts), end] if records.attempts else [start, end]
-    return price_per_hour * float(np.dot(_hosts(records), np.diff(times))) / 3600 or None
+    return price_per_hour * float(np.dot(_hosts(records), np.diff(times).clip(min=0))) / 3600 or None
 
 
 def _answer(records: Records, numbers: dict[str, float], price_per_hour: float | None) -> str:
@@ -195,6 +199,10 @@ def _evidence(records: Records, has_wall: bool) -> list[str]:
         evidence.append("training_seconds: sum over steps")
     if records.events:
         evidence.append("evaluation_, checkpoint_ and startup_seconds: events, while training stood still")
+    if jumps.recorded(records):
+        evidence.append("clock_jump_seconds: the wall clock against one that cannot be set")
+    if jumps.betrayed(records):
+        evidence.append("clock_jump_seconds: times that go back")
     if len(records.attempts) > 1:
         evidence.append("restart_seconds: from an attempt's last sign of life to the next start")
         evidence.append("other_seconds: mostly steps that a later attempt made again")

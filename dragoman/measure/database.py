@@ -15,11 +15,14 @@
 attempts, evaluations, events and probes hold their row as JSON; the others have a column per number
 (records.COLUMNS). Columns that end in _us hold whole microseconds: 3 to 4 bytes instead of 8, so that 300,000
 steps on 64 ranks stay under 100 MB.
+
+Times are on one time line (clock.py), which does not move when the wall clock is set.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -81,9 +84,18 @@ class RecordsFile:
             self._database.execute("CREATE INDEX IF NOT EXISTS steps_by_step ON steps (step)")
         self.write_facts({"schema": SCHEMA})
 
-    def attempts(self) -> int:
-        """How often the run was started before."""
-        return int(self._database.execute("SELECT count(*) FROM attempts").fetchone()[0])
+    def attempts(self) -> list[Attempt]:
+        """The starts of the run so far."""
+        return sorted(_models(self._database, "attempts", Attempt), key=lambda attempt: attempt.number)
+
+    def last_time(self) -> float:
+        """Of the newest row; -inf where there is none."""
+        queries = ("SELECT max(ended) FROM steps", "SELECT max(time + span) FROM hosts")
+        found = [self._database.execute(query).fetchone()[0] for query in queries]
+        for attempt in self.attempts():
+            found += [attempt.started, attempt.ended]
+        found += [event.time + event.seconds for event in _models(self._database, "events", Event)]
+        return max((float(time) for time in found if time is not None), default=-math.inf)
 
     def fact(self, key: str) -> Any:
         row = self._database.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()

@@ -13,6 +13,7 @@ from collections.abc import Collection
 import numpy as np
 import psutil
 
+from dragoman.measure import clock
 from dragoman.measure.gpus import Gpus
 from dragoman.measure.phases import Phases
 
@@ -36,7 +37,7 @@ def interface_bytes() -> dict[str, tuple[int, int]]:
 
 
 class HostMeter:
-    """Samples until told to stop. Rows are taken by the recorder at its intervals."""
+    """Samples until told to stop. Rows are taken by the recorder at its intervals, and dated there."""
 
     def __init__(self, interface: str, phases: Phases, gpus: Collection[str] = ()):
         """`interface` carries the gradients; `gpus` are the UUIDs of those its ranks compute on."""
@@ -56,7 +57,7 @@ class HostMeter:
         self._thread.start()
 
     def take(self) -> dict[str, np.ndarray]:
-        """The rows since the last call: nics, hosts, gpus, lens."""
+        """The rows since the last call: nics, hosts, gpus, lens. Each begins with a reading of the clock."""
         with self._lock:
             taken = {"nics": self._nics, "hosts": self._hosts, "gpus": self._gpu_rows, "lens": self._lens}
             self._nics, self._hosts, self._gpu_rows, self._lens = [], [], [], []
@@ -68,10 +69,10 @@ class HostMeter:
 
     def _run(self) -> None:
         psutil.cpu_percent(percpu=True)  # the first call only sets its reference
-        before, since = _Counters(), time.time()
+        before, since = _Counters(), clock.seconds()
         lens_at = since + _LENS_AFTER
-        while not self._stop.wait(max(0.0, since + 1.0 - time.time())):
-            now = time.time()
+        while not self._stop.wait(max(0.0, since + 1.0 - clock.seconds())):
+            now = clock.seconds()
             after = _Counters()
             self._second(before, after, since, now - since)
             before, since = after, now
@@ -94,10 +95,10 @@ class HostMeter:
             self._gpu_rows += [(when, span, *row) for row in self._gpus.read()]
 
     def _sample_lens(self) -> None:
-        ends = time.time() + _LENS_SECONDS
-        while time.time() < ends and not self._stop.wait(_LENS_PERIOD):
+        ends = clock.seconds() + _LENS_SECONDS
+        while clock.seconds() < ends and not self._stop.wait(_LENS_PERIOD):
             received, sent = interface_bytes().get(self._interface, (0, 0))
-            row = (time.time(), sent, received, self._phases.step, self._phases.current)
+            row = (clock.seconds(), sent, received, self._phases.step, self._phases.current)
             with self._lock:
                 self._lens.append(row)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import torch
 
+from dragoman.measure import clock
+from dragoman.measure.clock import RunClock
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.quality import Evaluation
 from dragoman.measure.records import (
@@ -45,12 +47,15 @@ class StepRow:
     learning_rate: float
     gradient_norm: float
     is_bad: bool
-    ended: float
+    ended: float  # a reading of the clock
     phases: np.ndarray  # seconds
 
 
 class Recorder:
-    """One per rank. The writer writes on rank 0 only; the first rank of each host has a meter."""
+    """One per rank. The writer writes on rank 0 only; the first rank of each host has a meter.
+
+    Callers give readings of the clock (`clock.seconds`); the recorder dates them.
+    """
 
     def __init__(
         self,
@@ -59,6 +64,7 @@ class Recorder:
         attempt: Attempt,
         writer: Writer,
         meter: HostMeter | None,
+        run_clock: RunClock,
     ):
         """Collective."""
         self._world = world
@@ -66,13 +72,14 @@ class Recorder:
         self._attempt = attempt
         self._writer = writer
         self._meter = meter
+        self._clock = run_clock
         self._interfaces = [
             names.split(" ") for names in world.gather_text(" ".join(meter.interfaces) if meter else "")
         ]
         self._cores = int(world.most([meter.cores if meter else 0])[0])  # of the largest host
         self._rows: list[StepRow] = []
         self._spent = writer.spent
-        self._thinned = time.time()
+        self._thinned = clock.seconds()
         writer.do(lambda file: file.replace_attempt(attempt))
 
     def step(self, row: StepRow) -> None:
@@ -80,12 +87,17 @@ class Recorder:
 
     def started(self, step: int) -> None:
         """Everything is built: the time until now was start-up."""
-        began = self._attempt.started
-        self.event("startup", step, began, time.time() - began)
+        began = self._attempt.started - self._clock.offset
+        self.event("startup", step, began, clock.seconds() - began)
 
     def event(self, kind: str, step: int, began: float, seconds: float, detail: str = "") -> None:
         event = Event(
-            time=began, attempt=self._attempt.number, step=step, kind=kind, seconds=seconds, detail=detail
+            time=self._clock.time(began),
+            attempt=self._attempt.number,
+            step=step,
+            kind=kind,
+            seconds=seconds,
+            detail=detail,
         )
         self._writer.do(lambda file: file.add_row("events", event))
 
@@ -93,7 +105,7 @@ class Recorder:
         row = EvaluationRow(
             step=evaluation.step,
             attempt=self._attempt.number,
-            time=time.time(),
+            time=self._clock.now(),
             eval_loss=evaluation.eval_loss,
             train_sample_loss=evaluation.train_sample_loss,
             bleu=evaluation.bleu.value,
@@ -106,7 +118,7 @@ class Recorder:
 
     def probe(self, kind: str, step: int, began: float, seconds: float, **numbers: float) -> None:
         probe = Probe(
-            time=began,
+            time=self._clock.time(began),
             attempt=self._attempt.number,
             step=step,
             kind=kind,
@@ -121,9 +133,7 @@ class Recorder:
     def placement(self, **facts: object) -> None:
         """Facts that also stay with this attempt: the next one may have other ranks, hosts and ways."""
         self.facts(**facts)
-        attempt = self._attempt.model_copy(update={"placement": self._attempt.placement | facts})
-        self._attempt = attempt
-        self._writer.do(lambda file: file.replace_attempt(attempt))
+        self._update_attempt(placement=self._attempt.placement | facts)
 
     def checkpoint_files(self, files: list[dict[str, object]]) -> None:
         """Those of the newest one. None yet in this attempt: what an earlier one wrote stands."""
@@ -136,6 +146,8 @@ class Recorder:
             if self._rows:
                 self._gather_steps()
             self._gather_meters()
+            if jump := self._clock.jump():
+                self._update_attempt(jumps_during=[*self._attempt.jumps_during, jump])
         own = self._spent + (self._meter.cost_seconds if self._meter else 0.0)
         self.facts(recording_seconds=self._world.most([own])[0])
 
@@ -144,8 +156,7 @@ class Recorder:
         if self._meter:
             self._meter.close()
         self.flush()
-        ended = self._attempt.model_copy(update={"ended": time.time(), "reason": reason})
-        self._writer.do(lambda file: file.replace_attempt(ended))
+        self._update_attempt(ended=self._clock.now(), reason=reason)
         self._writer.close()
 
     def abandon(self) -> None:
@@ -153,6 +164,10 @@ class Recorder:
         if self._meter:
             self._meter.close()
         self._writer.close()
+
+    def _update_attempt(self, **changes: object) -> None:
+        self._attempt = attempt = self._attempt.model_copy(update=changes)
+        self._writer.do(lambda file: file.replace_attempt(attempt))
 
     def _gather_steps(self) -> None:
         own = torch.from_numpy(np.stack([row.phases for row in self._rows]))
@@ -167,6 +182,7 @@ class Recorder:
     def _steps_table(self, rows: list[StepRow], phases: np.ndarray) -> Table:
         names = [field.name for field in fields(StepRow) if field.name != "phases"]
         table: Table = {name: np.array([getattr(row, name) for row in rows]) for name in names}
+        table["ended"] += self._clock.offset
         table["attempt"] = np.full(len(rows), self._attempt.number)
         table["seconds"] = phases[0].sum(1)  # rank 0's; all ranks end a step together
         for number, phase in enumerate(PHASES):
@@ -200,14 +216,16 @@ class Recorder:
             padded = torch.full((longest[index], width), torch.nan, dtype=torch.float64)
             if len(taken.get(name, ())):
                 rows = torch.from_numpy(taken[name])
+                rows[:, 0] += self._clock.offset
                 padded[: len(rows), : rows.shape[1]] = rows
             for rank, gathered in enumerate(self._world.gather(padded)):  # collective
                 count = int(all_lengths[rank][index])
                 if count:
                     self._write_metered(name, rank, gathered[:count].numpy())
-        if time.time() - self._thinned > _THIN_AFTER / 4:
-            self._thinned = time.time()
-            self._writer.do(lambda file: file.thin(self._thinned - _THIN_AFTER))
+        if clock.seconds() - self._thinned > _THIN_AFTER / 4:
+            self._thinned = clock.seconds()
+            before = self._clock.time(self._thinned) - _THIN_AFTER
+            self._writer.do(lambda file: file.thin(before))
 
     def _write_metered(self, name: str, rank: int, rows: np.ndarray) -> None:
         host = np.full(len(rows), self._topology.rank_hosts[rank])

@@ -1,9 +1,9 @@
 """The records of a run: what was measured, as rows and tables in memory. All that `explain` may read.
 
 Nothing here needs torch. A reader of somebody else's log fills the same `Records`; what was not measured is
-an empty table or NaN, never a guess. Times are Unix seconds (from 0 on in a log without dates), durations
-seconds. A row belongs to an attempt; when a later attempt begins again at an earlier step, the rows it makes
-anew supersede the old ones.
+an empty table or NaN, never a guess. Times are Unix seconds (from 0 on in a log without dates) on one time
+line, see clock.py; durations are seconds. A row belongs to an attempt; when a later attempt begins again at
+an earlier step, the rows it makes anew supersede the old ones.
 """
 
 from __future__ import annotations
@@ -76,8 +76,17 @@ class Attempt(Row):
     ranks: int
     ended: float | None = None
     reason: str | None = None  # why it ended; None if it did not end by itself
+    # A time is `clock_offset` plus a reading of the clock that counts from this boot of rank 0's machine.
+    boot: str = ""
+    clock_offset: float | None = None  # None: a log of others, or records from before there was one
+    jump_before: float = 0.0  # seconds by which the wall clock was set since the attempt before
+    jumps_during: list[float] = []  # the same while this attempt ran
     # Facts of the run as they were for this attempt's steps: who made them, where, how gradients met.
     placement: dict[str, Any] = {}
+
+    @property
+    def jumps(self) -> list[float]:
+        return [self.jump_before, *self.jumps_during] if self.jump_before else self.jumps_during
 
 
 class EvaluationRow(Row):

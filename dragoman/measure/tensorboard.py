@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.measure.clock import RunClock
 from dragoman.measure.quality import Evaluation, Sample
 
 if TYPE_CHECKING:
@@ -37,12 +39,14 @@ class TensorBoardCurves(Curves):
         self._folder = folder
         self._folder.mkdir(parents=True, exist_ok=True)
         self._first_step = first_step
+        self._clock = RunClock()  # a wall clock that is set would fold the curves over themselves
 
     @cached_property
     def _writer(self) -> SummaryWriter:
         """Its library is loaded with the first point: the run starts sooner."""
         from torch.utils.tensorboard import SummaryWriter
 
+        _make_older(self._folder, int(time.time()))
         return SummaryWriter(str(self._folder), purge_step=self._first_step)
 
     def step(self, step: int, loss: float, rate: float, norm: float, tokens_per_second: float) -> None:
@@ -69,7 +73,7 @@ class TensorBoardCurves(Curves):
         )
         for number, sample in enumerate(samples):
             text = f"{sample.source}\n\n**{sample.translation}**\n\n{sample.reference}"
-            self._writer.add_text(f"translation/{number}", text, evaluation.step)
+            self._writer.add_text(f"translation/{number}", text, evaluation.step, walltime=self._clock.now())
         self._writer.flush()
 
     def close(self) -> None:
@@ -81,4 +85,15 @@ class TensorBoardCurves(Curves):
 
     def _scalars(self, step: int, **values: float) -> None:
         for tag, value in values.items():
-            self._writer.add_scalar(tag, value, step)
+            self._writer.add_scalar(tag, value, step, walltime=self._clock.now())
+
+
+def _make_older(folder: Path, now: int) -> None:
+    """Lets names of earlier files come before one of `now`, whatever the wall clock said then.
+
+    TensorBoard reads files in the order of the Unix seconds in their names, and forgets what comes later.
+    """
+    for place, path in enumerate(sorted(folder.glob("events.out.tfevents.*"), reverse=True), start=1):
+        *before, seconds, rest = path.name.split(".", maxsplit=4)
+        if seconds.isdecimal() and int(seconds) > now - place:
+            path.rename(folder / ".".join((*before, f"{now - place:010d}", rest)))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dragoman.measure.database import RecordsFile
+from dragoman.measure.records import Attempt
 
 
 class Writer:
     """Writes nothing: what ranks other than 0 have."""
 
     failure: str | None = None  # why records could not be written; training goes on without them
-    attempts = 0  # how often the run was started before
+    attempts: Sequence[Attempt] = ()  # when the run was started before
+    last_time = -math.inf  # of the newest row
     spent = 0.0  # seconds that recording cost then
 
     def do(self, action: Callable[[RecordsFile], object]) -> None:
@@ -27,6 +30,7 @@ class FileWriter(Writer):
     def __init__(self, path: Path):
         self._file = RecordsFile(path)
         self.attempts = self._file.attempts()
+        self.last_time = self._file.last_time()
         self.spent = self._file.fact("recording_seconds") or 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
 

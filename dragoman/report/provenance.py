@@ -52,18 +52,23 @@ def _having(origins: Mapping[str, str], wanted: str) -> str:
 
 
 def attempt_rows(records: Records) -> list[tuple[str, ...]]:
-    """Number, began, first step, ranks, ended, why."""
-    return [
-        (
-            str(attempt.number),
-            moment(attempt.started),
-            f"{attempt.first_step:,}",
-            str(attempt.ranks),
-            units.NOT_KNOWN if attempt.ended is None else moment(attempt.ended),
-            attempt.reason or "did not end by itself",
+    """Number, began, first step, ranks, ended, why. Dates are those that the wall clock showed."""
+    rows: list[tuple[str, ...]] = []
+    ahead = 0.0  # how far the wall clock is ahead of the times in the records
+    for attempt in records.attempts:
+        began = moment(attempt.started + ahead + attempt.jump_before)
+        ahead += sum(attempt.jumps)
+        rows.append(
+            (
+                str(attempt.number),
+                began,
+                f"{attempt.first_step:,}",
+                str(attempt.ranks),
+                units.NOT_KNOWN if attempt.ended is None else moment(attempt.ended + ahead),
+                attempt.reason or "did not end by itself",
+            )
         )
-        for attempt in records.attempts
-    ]
+    return rows
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -6,11 +6,10 @@ It costs a step's computing at each of five exchanges near the start, and then a
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from dragoman.data.batches import Step
+from dragoman.measure import clock
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import PHASES
 from dragoman.sync.world import World
@@ -39,7 +38,7 @@ class Counterfactual:
             return
         due = self._exchanges in _FIRST or self._exchanges % _EVERY == _EVERY - 1
         if due and self._world.size > 1:
-            self._began = time.time()
+            self._began = clock.seconds()
             # Collective, and so all ranks begin the real step together: none waits for another's probe.
             self._without = self._world.most([self._stepper.seconds_without_exchange(batch)])[0]
         self._exchanges += 1

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from dragoman.config import Training
 from dragoman.data.batches import Batches
+from dragoman.measure import clock
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import RunFacts
@@ -34,13 +33,13 @@ def build(
     settings = state.config.sync
 
     def measured() -> Choice:
-        began = time.time()
+        began = clock.seconds()
         around = _around(state, batches, world, phases)
         gradient_bytes = sum(around.gradient_bytes)
         tried = auto.measure(world, topology, settings, gradient_bytes)
         picked, why = auto.pick(around, tried, auto.bucket_sizes(settings, gradient_bytes))
         numbers = {"compute_seconds": around.compute_seconds, "step_seconds": picked.step_seconds}
-        recorder.probe("auto", state.step, began, time.time() - began, **numbers)
+        recorder.probe("auto", state.step, began, clock.seconds() - began, **numbers)
         return Choice.of(picked.way, why, settings, topology)
 
     kept = state.choice
@@ -55,7 +54,7 @@ def build(
     parameters = sum(parameter.numel() for parameter in state.model.parameters())
     facts = exchange.facts(parameters)
     recorder.placement(**facts, exchange_why=state.choice.why)
-    recorder.event("exchange", state.step, time.time(), 0.0, RunFacts.model_validate(facts).way)
+    recorder.event("exchange", state.step, clock.seconds(), 0.0, RunFacts.model_validate(facts).way)
     return exchange
 
 

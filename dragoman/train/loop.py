@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from dragoman.data.batches import Batches, Lookahead, Step
+from dragoman.measure import clock
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder, StepRow
 from dragoman.measure.tensorboard import Curves
@@ -106,7 +106,7 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
 
 def _evaluate(state: State, run: Run) -> bool:
     """Scores the model; is it one of the best, whose checkpoints are kept?"""
-    began = time.time()
+    began = clock.seconds()
     evaluation, samples = run.evaluator.evaluate(state)
     run.recorder.event("evaluation", state.step, began, evaluation.seconds)
     run.recorder.evaluation(evaluation)
@@ -117,10 +117,10 @@ def _evaluate(state: State, run: Run) -> bool:
 
 
 def _save(state: State, run: Run) -> None:
-    began = time.time()
+    began = clock.seconds()
     run.stepper.note_loss_scale()
     run.saver.save(state)
-    run.recorder.event("checkpoint", state.step, began, time.time() - began)
+    run.recorder.event("checkpoint", state.step, began, clock.seconds() - began)
     run.recorder.checkpoint_files(run.saver.files)
 
 
@@ -133,6 +133,6 @@ def _row(state: State, batch: Step, outcome: StepOutcome, phases: np.ndarray) ->
         learning_rate=outcome.learning_rate,
         gradient_norm=outcome.gradient_norm,
         is_bad=outcome.is_bad,
-        ended=time.time(),
+        ended=clock.seconds(),
         phases=phases,
     )

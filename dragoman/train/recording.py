@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
-import psutil
 import torch
 
 from dragoman import config
 from dragoman.data.store import DataSet
 from dragoman.doctor.at_start import Start
-from dragoman.measure import probes
+from dragoman.measure import clock, probes
+from dragoman.measure.clock import RunClock
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
@@ -32,13 +30,19 @@ def recorder(
     gpus = [uuid for rank, uuid in enumerate(uuids) if uuid and topology.rank_hosts[rank] == host]
     is_leader = world.rank in topology.leaders
     meter = HostMeter(topology.interfaces[host], phases, gpus) if is_leader else None
+    began = clock.process_began()
+    shift, jump = clock.since_last(writer.attempts, writer.last_time, began)
+    run_clock = RunClock(world.sum([shift])[0])  # rank 0's: only it knows the attempts before. Collective.
     attempt = Attempt(
-        number=writer.attempts,
-        started=psutil.Process().create_time(),
+        number=len(writer.attempts),
+        started=run_clock.time(began),
         first_step=state.step + 1,
         ranks=world.size,
+        boot=clock.boot(),
+        clock_offset=run_clock.offset,
+        jump_before=jump,
     )
-    made = Recorder(world, topology, attempt, writer, meter)
+    made = Recorder(world, topology, attempt, writer, meter, run_clock)
     made.facts(**_facts(name, state, data))
     made.placement(**_placement(world, topology))
     return made
@@ -83,7 +87,7 @@ def probe(made: Recorder, state: State, world: World, topology: Topology, start:
         made.probe("all_reduce", state.step, alone.began, alone.seconds, bytes=alone.bytes)
     if len(topology.hosts) == 1:
         return None
-    began = time.time()
+    began = clock.seconds()
     link = Link(*probes.link(world, topology))
-    made.probe("link", state.step, began, time.time() - began, **link._asdict())
+    made.probe("link", state.step, began, clock.seconds() - began, **link._asdict())
     return link

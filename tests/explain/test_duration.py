@@ -102,3 +102,40 @@ def test_log_with_step_times_only_gives_no_wall_clock() -> None:
 
 def test_nothing_recorded_is_unknown() -> None:
     assert explain(build.NOTHING).verdict == "unknown"
+
+
+def test_a_jump_that_the_run_noticed_is_told_and_taken_out_once() -> None:
+    records = build.records()
+    plain = explain(records).numbers
+    records.attempts[0].clock_offset = 1.0
+    records.attempts[0].jumps_during = [3600.0, -86_400.0]
+    finding = explain(records)
+    assert finding.numbers["wall_seconds"] == plain["wall_seconds"]
+    assert finding.numbers["clock_jump_seconds"] == 3600.0 - 86_400.0
+    assert "60 min forward and 24 h back" in finding.answer
+    assert "clock_jumps" not in plain
+
+
+def test_times_that_go_back_in_old_records_are_a_jump_that_does_not_count() -> None:
+    """An hour back after step 200; the records are of a version that kept the wall clock's times."""
+    records = build.records()
+    wall = explain(records).numbers["wall_seconds"]
+    records.steps["ended"][200:] -= 3600
+    attempt = records.attempts[0]
+    assert attempt.ended
+    attempt.ended -= 3600
+    numbers = explain(records, price_per_hour=1.0).numbers
+    assert numbers["wall_seconds"] == pytest.approx(wall, abs=5), "an evaluation may lie between the steps"
+    assert numbers["clock_jump_seconds"] == pytest.approx(-3600, abs=5)
+    assert numbers.get("money", 0.0) >= 0
+
+
+def test_an_old_attempt_that_begins_before_the_last_ended_is_a_jump() -> None:
+    records = restarted()
+    records.attempts[1].started -= 3600
+    records.attempts[1].ended -= 3600  # type: ignore[operator]
+    records.steps["ended"][80:] -= 3600
+    numbers = explain(records).numbers
+    assert numbers["clock_jump_seconds"] == pytest.approx(165 - 3600 - 85)
+    assert 180 <= numbers["wall_seconds"] <= 272
+    assert numbers["restart_seconds"] == 0

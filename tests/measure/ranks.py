@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.measure import clock
+from dragoman.measure.clock import RunClock
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.phases import Phases
 from dragoman.measure.quality import Evaluation, Score
@@ -24,6 +26,7 @@ from dragoman.sync.world import World
 
 TOPOLOGY = Topology(["a", "b"], [0, 0, 1], ["lo", "lo"])
 HOST_A_EARLIER_SECONDS = 2.0
+PROBED_EARLIER_SECONDS = 100.0
 
 
 def step_row(step: int, attempt: int, rank: int) -> StepRow:
@@ -36,7 +39,7 @@ def step_row(step: int, attempt: int, rank: int) -> StepRow:
         learning_rate=0.5,
         gradient_norm=1.5,
         is_bad=False,
-        ended=time.time(),
+        ended=clock.seconds(),
         phases=np.array([((phase + 1) * 10 + rank) / 1e3 for phase in range(len(PHASES))]),
     )
 
@@ -52,9 +55,10 @@ def record(world: World, folder: Path, first: int, last: int) -> Recorder:
     meter = (
         HostMeter("lo", Phases()) if world.rank in TOPOLOGY.leaders else None
     )  # and only then a collective
-    number = int(world.most([writer.attempts])[0])
-    attempt = Attempt(number=number, started=time.time(), first_step=first, ranks=world.size)
-    recorder = Recorder(world, TOPOLOGY, attempt, writer, meter)
+    number = int(world.most([len(writer.attempts)])[0])
+    run_clock = RunClock()
+    attempt = Attempt(number=number, started=run_clock.now(), first_step=first, ranks=world.size)
+    recorder = Recorder(world, TOPOLOGY, attempt, writer, meter, run_clock)
     recorder.facts(ranks=world.size, hosts=TOPOLOGY.hosts, rank_hosts=TOPOLOGY.rank_hosts)
     for step in range(first, last + 1):
         recorder.step(step_row(step, number, world.rank))
@@ -76,7 +80,9 @@ def main(folder: Path) -> None:
         world.sum([0.0])  # collective: rank 0 has written what it has
         ended = record(world, folder, 7, 12)
         ended.evaluation(evaluation(8, float("nan")))
-        ended.probe("peak", 6, began=1234.5, seconds=0.25, flops_per_second=1e9)
+        ended.probe(
+            "peak", 6, began=clock.seconds() - PROBED_EARLIER_SECONDS, seconds=0.25, flops_per_second=1e9
+        )
         ended.close("finished")
 
 

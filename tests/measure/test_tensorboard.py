@@ -1,22 +1,17 @@
 import time
 from pathlib import Path
 
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from dragoman.measure.quality import Evaluation, Sample, Score
 from dragoman.measure.tensorboard import TensorBoardCurves
-from tests.train.runs import wait_until
 
 
 def read(folder: Path) -> EventAccumulator:
     accumulator = EventAccumulator(str(folder))
     accumulator.Reload()
     return accumulator
-
-
-def wait_for_the_next_second() -> None:
-    now = int(time.time())
-    wait_until("the next second", lambda: int(time.time()) > now)
 
 
 def evaluation(step: int) -> Evaluation:
@@ -46,13 +41,18 @@ def test_the_tags_are_those_that_users_know(tmp_path: Path) -> None:
     assert text == "Hund\n\n**cat**\n\ndog"
 
 
-def test_points_of_a_lost_attempt_are_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clock_set_by", [-3600, 0, 3600])
+def test_points_of_a_lost_attempt_are_replaced(
+    clock_set_by: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorBoard reads files in the order of the seconds in their names."""
+    true_time = time.time
     for first, last, loss in ((1, 5, 1.0), (3, 6, 2.0)):
+        monkeypatch.setattr(time, "time", lambda first=first: true_time() + clock_set_by * (first > 1))
         curves = TensorBoardCurves(tmp_path, first)
         for step in range(first, last + 1):
             curves.step(step, loss=loss, rate=0, norm=0, tokens_per_second=0)
         curves.close()
-        wait_for_the_next_second()  # TensorBoard reads files in the order of the seconds in their names
     points = [(event.step, event.value) for event in read(tmp_path).Scalars("train_loss")]
     assert points == [(1, 1), (2, 1), (3, 2), (4, 2), (5, 2), (6, 2)]
 

@@ -86,13 +86,13 @@ def test_training_goes_on_without_its_records_and_says_so_once(
 
 def test_a_second_start_knows_of_the_first(tmp_path: Path) -> None:
     first = FileWriter(tmp_path / "records.db")
-    assert (first.attempts, first.spent) == (0, 0.0)
+    assert (list(first.attempts), first.spent) == ([], 0.0)
     first.do(lambda file: file.replace_attempt(Attempt(number=0, started=1, first_step=1, ranks=1)))
     first.do(lambda file: file.write_facts({"recording_seconds": 2.5}))
     first.close()
     second = FileWriter(tmp_path / "records.db")
     second.close()
-    assert (second.attempts, second.spent) == (1, 2.5)
+    assert (len(second.attempts), second.last_time, second.spent) == (1, 1, 2.5)
 
 
 def test_records_that_cannot_be_opened_are_an_error_of_ours(tmp_path: Path) -> None:

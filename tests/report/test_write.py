@@ -6,7 +6,9 @@ from markupsafe import escape
 
 from dragoman.explain.finding import QUESTIONS, VERDICTS, Finding
 from dragoman.explain.run import explain
-from dragoman.report import markdown
+from dragoman.measure.records import Attempt, Records, RunFacts
+from dragoman.report import markdown, units
+from dragoman.report.provenance import attempt_rows, moment
 from dragoman.report.write import write
 from tests.report import build
 
@@ -68,3 +70,14 @@ def test_provenance_of_the_run_folder_is_shown(tmp_path: Path) -> None:
 def test_text_that_is_no_unicode_is_written(tmp_path: Path) -> None:
     write(build.rich(200, name="caf\udce9"), build.findings(), tmp_path)
     assert "caf?" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_an_attempts_dates_are_those_that_its_wall_clock_showed() -> None:
+    """The clock was an hour behind, was set while the first attempt ran, and a day ahead when it went on."""
+    first = Attempt(number=0, started=1e9, ended=1e9 + 60, first_step=1, ranks=1, jumps_during=[3600])
+    then = Attempt(number=1, started=1e9 + 120, first_step=9, ranks=1, jump_before=86_400)
+    rows = attempt_rows(Records(RunFacts(), [first, then]))
+    assert [(row[1], row[4]) for row in rows] == [
+        (moment(1e9), moment(1e9 + 3660)),
+        (moment(1e9 + 120 + 3600 + 86_400), units.NOT_KNOWN),
+    ]
