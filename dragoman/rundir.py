@@ -21,7 +21,8 @@ from typing import IO
 
 from dragoman.errors import UsageError
 
-_STEP = re.compile(r"step-(\d{8,})")
+# Of a name as `at` makes it. More digits are no step of ours: ranks compare steps as floats, exact to 2^53.
+_STEP = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,14})")
 
 
 class RunFolder:

@@ -20,7 +20,8 @@ def test_one_training_at_a_time_holds_a_run_folder(tmp_path: Path) -> None:
 def test_steps_are_found_in_order_and_leftovers_are_not_checkpoints(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert folder.checkpoint_steps() == []
-    for name in ("step-00001000", "step-00000200", "step-123456789", "step-00000300.unfinished", "other"):
+    not_ours = ("step-00000300.unfinished", "other", "step-" + "9" * 20, "step-000000400", "step-٠٠٠٠٠٥٠٠")
+    for name in ("step-00001000", "step-00000200", "step-123456789", *not_ours):
         (folder.checkpoints / name).mkdir(parents=True)
     assert folder.checkpoint_steps() == [200, 1000, 123456789]
     assert folder.checkpoint(200).is_dir()

@@ -16,19 +16,20 @@ optimizer.safetensors and state.json, in a folder of the same kind on its own ho
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from dragoman import atomic, config
+from dragoman import atomic, config, manifest
 from dragoman.data.batches import Position
 from dragoman.data.store import VOCABULARY_FILE
-from dragoman.errors import DataError
+from dragoman.errors import CheckpointError, reading
+from dragoman.manifest import Manifest
 from dragoman.measure.quality import Evaluation
 from dragoman.model import weights
 from dragoman.sync.choice import Choice
@@ -51,19 +52,8 @@ REQUIRED = PURPOSES.keys() - {OUTER_FILE}
 REQUIRED_TO_TRANSLATE = {MODEL_FILE, "config.toml", VOCABULARY_FILE}
 REQUIRED_OF_REPLICA = {OPTIMIZER_FILE, STATE_FILE}
 
+Shapes = dict[str, tuple[int, ...]]  # of tensors by name
 Contents = Mapping[str, dict[str, Tensor] | bytes]  # of each file
-
-
-class ManifestFile(BaseModel):
-    bytes: int
-    sha256: str
-    purpose: str
-
-
-class Manifest(BaseModel):
-    schema_version: int = 1
-    step: int
-    files: dict[str, ManifestFile]
 
 
 class SavedState(BaseModel):
@@ -137,72 +127,105 @@ def write(path: Path, step: int, files: Contents) -> Manifest:
                 (folder / name).write_bytes(content)
             else:
                 weights.save(content, folder / name)
-        manifest = Manifest(step=step, files={name: _facts(folder / name) for name in files})
-        (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1))
-    return manifest
+        return manifest.write(folder, {name: PURPOSES[name] for name in files}, step)
 
 
 def load(path: Path) -> Loaded:
     """A checkpoint whole, not checked: `verify` does that."""
+    has_outer = OUTER_FILE in manifest.read(path, PURPOSES).files
     return Loaded(
         saved_state(path),
-        load_file(path / MODEL_FILE),
-        load_file(path / OPTIMIZER_FILE),
-        load_file(path / OUTER_FILE) if (path / OUTER_FILE).exists() else {},
+        _tensors(path / MODEL_FILE),
+        _tensors(path / OPTIMIZER_FILE),
+        _tensors(path / OUTER_FILE) if has_outer else {},
     )
-
-
-def saved_state(path: Path) -> SavedState:
-    return SavedState.model_validate_json((path / STATE_FILE).read_text())
 
 
 def load_replica(path: Path) -> tuple[ReplicaState, dict[str, Tensor]]:
     """What a replica kept for itself, not checked."""
-    state = ReplicaState.model_validate_json((path / STATE_FILE).read_text())
-    return state, load_file(path / OPTIMIZER_FILE)
+    return _replica_state(path), _tensors(path / OPTIMIZER_FILE)
 
 
-def verify(path: Path, required: Set[str] = REQUIRED) -> Manifest:
-    """Every file is there and is what was written."""
-    manifest = _manifest(path, required)
-    _check(path, manifest.files)
-    return manifest
+def saved_state(path: Path) -> SavedState:
+    with reading(path / STATE_FILE, CheckpointError):
+        return SavedState.model_validate_json((path / STATE_FILE).read_bytes())
+
+
+def _replica_state(path: Path) -> ReplicaState:
+    with reading(path / STATE_FILE, CheckpointError):
+        return ReplicaState.model_validate_json((path / STATE_FILE).read_bytes())
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    with reading(path, CheckpointError):
+        return load_file(path)
+
+
+def weight_shapes(path: Path) -> Shapes:
+    """Of a checkpoint's weights, from the head of their file alone. A weight of another type is refused."""
+    file = path / MODEL_FILE
+    with reading(file, CheckpointError), safe_open(file, "pt") as opened:
+        slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118  no mapping
+        for name, part in slices.items():
+            if part.get_dtype() != "F32":
+                raise CheckpointError(f"{name} is {part.get_dtype()}, F32 was expected", path=file)
+        return {name: tuple(part.get_shape()) for name, part in slices.items()}
+
+
+def shapes(tensors: Mapping[str, Tensor]) -> Shapes:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def check_shapes(file: Path, found: Shapes, expected: Shapes) -> None:
+    """The file holds the tensors that this model has, and no others."""
+    for name in sorted(found.keys() | expected.keys()):
+        if found.get(name) != expected.get(name):
+            raise CheckpointError(
+                f"{name} has shape {found.get(name)}, expected was {expected.get(name)}", path=file
+            )
+
+
+def finite_weights(path: Path) -> dict[str, Tensor]:
+    """The weights of a checkpoint: numbers, every one of them."""
+    weights = _tensors(path / MODEL_FILE)
+    with reading(path / MODEL_FILE, CheckpointError):
+        # A sum of numbers may be too large to be one; with anything else among them it never is one. So one
+        # pass without a copy is enough for nearly all.
+        doubtful = [name for name, tensor in weights.items() if not tensor.sum().isfinite()]
+        if wrong := [name for name in doubtful if not weights[name].isfinite().all()]:
+            raise CheckpointError(
+                f"{wrong[0]} holds weights that are not finite numbers",
+                path=path / MODEL_FILE,
+                hint="an earlier checkpoint: training had diverged when this one was saved",
+            )
+    return weights
+
+
+def verify(path: Path) -> Manifest:
+    """Every file is there and is what was written, and training can go on from it."""
+    found = _verified(path, REQUIRED)
+    saved_state(path)
+    finite_weights(path)
+    return found
 
 
 def verify_replica(path: Path) -> Manifest:
-    return verify(path, REQUIRED_OF_REPLICA)
+    found = _verified(path, REQUIRED_OF_REPLICA)
+    _replica_state(path)
+    return found
 
 
-def verify_model(path: Path) -> None:
-    """What a translation needs is sound. The rest may be gone: it is two thirds of the bytes."""
-    files = _manifest(path, REQUIRED_TO_TRANSLATE).files
-    _check(path, {name: files[name] for name in REQUIRED_TO_TRANSLATE})
+def verify_only(path: Path, names: Set[str]) -> None:
+    """These files are sound. The rest may be gone: what a translation needs is a third of the bytes."""
+    _verified(path, names, names)
 
 
-def _manifest(path: Path, required: Set[str]) -> Manifest:
-    try:
-        manifest = Manifest.model_validate_json((path / "manifest.json").read_text())
-    except (OSError, ValueError) as error:
-        raise DataError(f"no sound checkpoint: {str(error).splitlines()[0]}", path=path) from None
-    if lacking := required - manifest.files.keys():
-        raise DataError(f"damaged checkpoint: {min(lacking)} is not in its manifest", path=path)
-    return manifest
-
-
-def _check(path: Path, files: Mapping[str, ManifestFile]) -> None:
-    for name, expected in files.items():
-        try:
-            found = _facts(path / name)
-        except OSError as error:
-            raise DataError(f"damaged checkpoint: {error.strerror}", path=path / name) from None
-        if found.sha256 != expected.sha256:
-            raise DataError("damaged checkpoint: not the content that was written", path=path / name)
-
-
-def _facts(path: Path) -> ManifestFile:
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return ManifestFile(bytes=path.stat().st_size, sha256=digest, purpose=PURPOSES[path.name])
+def _verified(path: Path, required: Set[str], checked: Set[str] = PURPOSES.keys()) -> Manifest:
+    found = manifest.read(path, PURPOSES)
+    if lacking := required - found.files.keys():
+        raise CheckpointError(f"damaged: {min(lacking)} is not in it", path=path / manifest.MANIFEST_FILE)
+    manifest.check(path, {name: facts for name, facts in found.files.items() if name in checked})
+    return found
 
 
 def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

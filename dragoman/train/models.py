@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from dragoman import config
 from dragoman.config import Model, Training
 from dragoman.data.store import VOCABULARY_FILE
 from dragoman.data.tokens import Tokenizer
-from dragoman.errors import DataError, UsageError
+from dragoman.errors import CheckpointError, ConfigError, DataError, UsageError, reading
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from dragoman.train import checkpoint
-from dragoman.train.checkpoint import MODEL_FILE, SavedState
+from dragoman.train.checkpoint import MODEL_FILE, REQUIRED_TO_TRANSLATE, STATE_FILE
 
 
 @dataclass(frozen=True)
@@ -67,37 +66,62 @@ def find_several(path: Path, count: int, which: Literal["last", "best"]) -> list
 
 def _worst_to_best(newest: Path, steps: Sequence[int]) -> list[int]:
     """Steps that were evaluated, by the run's metric; the newest checkpoint knows all evaluations."""
-    history = SavedState.model_validate_json((newest / "state.json").read_text()).history
-    metric = config.load(Training, newest / "config.toml").evaluate.metric
+    checkpoint.verify_only(newest, {STATE_FILE, "config.toml"})
+    history = checkpoint.saved_state(newest).history
+    metric = own_settings(newest).evaluate.metric
     scored = {evaluation.step: evaluation.goodness(metric) for evaluation in history}
     return sorted((step for step in steps if step in scored), key=lambda step: scored[step])
 
 
-def weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The weights of a model; of several, their mean."""
-    folders = [find(path) for path in paths]
-    for folder in folders:
-        checkpoint.verify_model(folder)
+def load(paths: Sequence[Path], device: torch.device) -> LoadedModel:
+    """A model in evaluation mode; the mean of several."""
+    folders = [_verified(path) for path in paths]
+    settings = own_settings(folders[0])
+    tokenizer = Tokenizer.load(folders[0] / VOCABULARY_FILE)
+    model = _without_weights(folders, settings.model, len(tokenizer))
+    model.to_empty(device=torch.device("cpu")).load_state_dict(_mean(folders))
+    return LoadedModel(model.to(device).eval(), tokenizer, settings)
+
+
+def own_settings(folder: Path) -> Training:
+    """Of the run that a checkpoint is from."""
+    try:
+        return config.load(Training, folder / "config.toml")
+    except ConfigError as error:  # not one that the user wrote
+        raise CheckpointError(error.what, path=error.path, line=error.line) from None
+
+
+def _verified(path: Path) -> Path:
+    """The folder with the weights, sound: nothing in it is used before."""
+    folder = find(path)
+    checkpoint.verify_only(folder, REQUIRED_TO_TRANSLATE)
+    return folder
+
+
+def _mean(folders: Sequence[Path]) -> dict[str, Tensor]:
     total: dict[str, Tensor] = {}
     for folder in folders:
-        for name, tensor in load_file(folder / MODEL_FILE).items():
+        for name, tensor in checkpoint.finite_weights(folder).items():
             total[name] = total[name] + tensor if name in total else tensor
     return {name: tensor / len(folders) for name, tensor in total.items()} if len(folders) > 1 else total
 
 
-def load(paths: Sequence[Path], device: torch.device) -> LoadedModel:
-    """A model in evaluation mode; the mean of several."""
-    folder = find(paths[0])
-    settings = config.load(Training, folder / "config.toml")
-    tokenizer = Tokenizer.load(folder / VOCABULARY_FILE)
-    model = Transformer(settings.model, len(tokenizer))
-    model.load_state_dict(weights(paths))
-    return LoadedModel(model.to(device).eval(), tokenizer, settings)
+def _without_weights(folders: Sequence[Path], measures: Model, vocabulary: int) -> Transformer:
+    """The model that a config describes, if the folders hold its weights: takes no memory for them."""
+    path, held = folders[0] / "config.toml", [checkpoint.weight_shapes(folder) for folder in folders]
+    layers = measures.encoder_layers + measures.decoder_layers
+    if layers > len(held[0]):  # else it may take minutes to make them
+        raise CheckpointError(f"{layers:,} layers, but {MODEL_FILE} has {len(held[0]):,} tensors", path=path)
+    with reading(path, CheckpointError), torch.device("meta"):
+        model = Transformer(measures, vocabulary)
+    for folder, found in zip(folders, held, strict=True):
+        checkpoint.check_shapes(folder / MODEL_FILE, found, checkpoint.shapes(model.state_dict()))
+    return model
 
 
 def check_fits(path: Path, wanted: Model, tokenizer: Tokenizer) -> None:
     """Can these weights begin a run of this shape, with this vocabulary?"""
-    folder = find(path)
+    folder = _verified(path)
     other = Tokenizer.load(folder / VOCABULARY_FILE)
     if other.sha256 != tokenizer.sha256:
         raise DataError(
@@ -105,7 +129,7 @@ def check_fits(path: Path, wanted: Model, tokenizer: Tokenizer) -> None:
             path=folder,
             hint=f"prepare the data with --vocab {folder / VOCABULARY_FILE}",
         )
-    own = config.load(Training, folder / "config.toml").model
+    own = own_settings(folder).model
     rates = {"dropout", "attention_dropout", "feedforward_dropout"}  # no weight depends on them
     shapes = dict(config.flat(own)), dict(config.flat(wanted))
     differing = [key for key in shapes[0] if key not in rates and shapes[0][key] != shapes[1][key]]

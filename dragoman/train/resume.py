@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from dragoman.rundir import RunFolder
 from dragoman.sync.agree import any_rank, done_by, done_by_main, ranks_that
 from dragoman.sync.world import World
 from dragoman.train import checkpoint, optimizer
-from dragoman.train.checkpoint import Loaded, SavedState
+from dragoman.train.checkpoint import MODEL_FILE, OPTIMIZER_FILE, OUTER_FILE, Loaded, SavedState
 from dragoman.train.state import State
 
 # What decides which pairs a step holds and what the weights are: to change it is to begin another run.
@@ -41,24 +42,37 @@ def check_settings(folder: RunFolder, settings: Training) -> list[str]:
 
 def restore(state: State, folder: RunFolder, step: int, replicas: Sequence[int], world: World) -> list[str]:
     """Puts a sound checkpoint of rank 0's host into the state of every rank; what to say. Collective."""
-    loaded = done_by_main(world, lambda: checkpoint.load(folder.checkpoint(step)))
+    room = optimizer.empty_state(state.optimizer, state.model)
+    loaded = done_by_main(world, lambda: _load(folder.checkpoint(step), state, room))
     saved_text = world.broadcast_bytes(loaded.state.model_dump_json().encode() if loaded else b"")
     saved = SavedState.model_validate_json(saved_text)
     for field in dataclasses.fields(State):
         if field.name in SavedState.model_fields:
             setattr(state, field.name, getattr(saved, field.name))
-    _restore_tensors(state, loaded, world)
+    _restore_tensors(state, loaded, room, world)
     said = [f"going on from step {saved.step:,}{_ranks(saved, world)}"]
     if len(set(replicas)) > 1:
         said += _restore_replicas(state, folder, saved, replicas, world)
     return said
 
 
-def _restore_tensors(state: State, loaded: Loaded | None, world: World) -> None:
+def _load(path: Path, state: State, moments: dict[str, Tensor]) -> Loaded:
+    """A checkpoint that fits: what does not would stop rank 0 alone, in the middle of sending it."""
+    loaded = checkpoint.load(path)
+    parameters = checkpoint.shapes(dict(state.model.named_parameters()))
+    checkpoint.check_shapes(path / MODEL_FILE, checkpoint.shapes(loaded.model), parameters)
+    checkpoint.check_shapes(
+        path / OPTIMIZER_FILE, checkpoint.shapes(loaded.optimizer), checkpoint.shapes(moments)
+    )
+    if loaded.outer:
+        checkpoint.check_shapes(path / OUTER_FILE, checkpoint.shapes(loaded.outer), parameters)
+    return loaded
+
+
+def _restore_tensors(state: State, loaded: Loaded | None, room: dict[str, Tensor], world: World) -> None:
     """Weights reach the other ranks when the exchange is built; what goes with them is sent here."""
     if loaded:
         state.model.load_state_dict(loaded.model)
-    room = optimizer.empty_state(state.optimizer, state.model)
     moments = _sent_by_main(room, loaded.optimizer if loaded else {}, world)
     optimizer.restore(state.optimizer, state.model, moments)
     if any_rank(world, bool(loaded and loaded.outer)):

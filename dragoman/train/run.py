@@ -108,7 +108,9 @@ def run(job: Job) -> StopReason:
         if step is not None:
             said += resume.restore(state, job.folder, step, replicas, world)
         elif origin := job.start_from:  # the exchange sends them to all
-            done_by_main(world, lambda: model.load_state_dict(models.weights([origin])))
+            begun = done_by_main(world, lambda: models.load([origin], world.device).model.state_dict())
+            if begun:
+                model.load_state_dict(begun)
             said.append(f"weights from {origin}")
         return _run(job, state, data, world, topology, start, interrupt, said)
 

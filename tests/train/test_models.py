@@ -17,6 +17,8 @@ from tests.train import runs
 from tests.train.conftest import Here, Made, Unbroken
 from tests.train.runs import Task
 
+CPU = torch.device("cpu")
+
 
 def test_a_run_its_best_and_its_checkpoints_are_models(unbroken: Unbroken) -> None:
     folder = RunFolder(unbroken(1))
@@ -40,7 +42,7 @@ def test_the_newest_checkpoints_are_averaged(unbroken: Unbroken) -> None:
     paths = models.find_several(folder.path, 2, "last")
     assert paths == [folder.checkpoint(40), folder.checkpoint(48)]
     first, second = (load_file(path / "model.safetensors") for path in paths)
-    for name, tensor in models.weights(paths).items():
+    for name, tensor in models.load(paths, CPU).model.state_dict().items():
         torch.testing.assert_close(tensor, (first[name] + second[name]) / 2)
         assert not torch.equal(tensor, second[name])
 
@@ -85,8 +87,8 @@ def test_the_best_checkpoints_are_averaged(unbroken: Unbroken) -> None:
 def test_a_damaged_model_is_not_used(unbroken: Unbroken, tmp_path: Path) -> None:
     run = runs.copy_stopped_at(unbroken(1), tmp_path / "run", 8)
     (RunFolder(run).checkpoint(8) / "model.safetensors").write_bytes(b"")
-    with pytest.raises(DataError, match="damaged checkpoint"):
-        models.weights([run])
+    with pytest.raises(DataError, match="damaged"):
+        models.load([run], CPU)
 
 
 def test_evaluate_averages_and_answers_as_json(task: Task, unbroken: Unbroken) -> None:
