@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeVar
 import tomlkit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from dragoman.bounds import WIDEST_BEAM
 from dragoman.content import read_whole
 from dragoman.errors import ConfigError
 
@@ -192,7 +193,7 @@ class Evaluate(Section):
     """What is scored during training, on the data set's dev part."""
 
     every: int = Field(1_000, ge=1, le=_MOST, description="steps between evaluations")
-    beam: int = Field(4, ge=1, le=256, description="1 is greedy search")
+    beam: int = Field(4, ge=1, le=WIDEST_BEAM, description="1 is greedy search")
     length_penalty: float = Field(
         0.6, ge=0, le=10, description="score over length to this power, as CTranslate2"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -13,13 +14,15 @@ from dragoman import temporary
 from dragoman.data.parallel import cores
 from dragoman.decode.engine import CTRANSLATE2_FILE, Engine
 from dragoman.decode.torch_engine import TorchEngine
-from dragoman.errors import UsageError
+from dragoman.errors import RecordsError, UsageError, reading
+from dragoman.export import contents
 from dragoman.rundir import RunFolder
 from dragoman.train import models
 from dragoman.train.models import LoadedModel
 
 EngineName = Literal["auto", "ctranslate2", "torch"]
 Precision = Literal["auto", "int8", "int8_float32", "float32"]
+_MOST_THREADS = 256
 
 
 def load(
@@ -36,9 +39,12 @@ def load(
     float32 for a run: int8 is faster but may cost quality, so it is for the user to choose. All cores unless
     told. With `average` above 1, the mean of so many checkpoints.
     """
-    if (model / CTRANSLATE2_FILE).is_file():
+    if threads is not None and not 1 <= threads <= _MOST_THREADS:
+        raise UsageError(f"{threads:,} threads, from 1 to {_MOST_THREADS} were expected")
+    contents.verify(model)
+    if os.path.lexists(model / CTRANSLATE2_FILE):
         _check_folder_fits(model, engine, average)
-        return _open_ctranslate2(model, precision, threads, None)
+        return _open_ctranslate2(model, precision, threads, None, model)
     if engine == "auto":
         engine = "ctranslate2" if find_spec("ctranslate2") else "torch"
     if engine == "torch" and precision not in ("auto", "float32"):
@@ -47,10 +53,10 @@ def load(
         )
     loaded, languages = load_weights(model, average, of)
     if engine == "ctranslate2":
-        return _converted(loaded, languages, precision, threads)
+        return _converted(loaded, languages, precision, threads, model)
     torch.set_num_threads(threads or cores())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return TorchEngine(loaded.model.to(device), loaded.tokenizer, languages)
+    return TorchEngine(loaded.model.to(device), loaded.tokenizer, languages, model)
 
 
 def load_weights(
@@ -72,9 +78,10 @@ def _languages(checkpoint: Path) -> tuple[str, str] | None:
     provenance = RunFolder(checkpoint.resolve().parent.parent).provenance
     if not provenance.is_file():
         return None
-    facts = json.loads(provenance.read_text(encoding="utf-8"))
-    source, target = facts.get("source_language"), facts.get("target_language")
-    return (source, target) if source and target else None
+    with reading(provenance, RecordsError):
+        facts = json.loads(provenance.read_text(encoding="utf-8"))
+        source, target = facts.get("source_language"), facts.get("target_language")
+    return (str(source), str(target)) if source and target else None
 
 
 def _check_folder_fits(model: Path, engine: EngineName, average: int) -> None:
@@ -93,21 +100,29 @@ def _check_folder_fits(model: Path, engine: EngineName, average: int) -> None:
 
 
 def _converted(
-    loaded: LoadedModel, languages: tuple[str, str] | None, precision: Precision, threads: int | None
+    loaded: LoadedModel,
+    languages: tuple[str, str] | None,
+    precision: Precision,
+    threads: int | None,
+    model: Path,
 ) -> Engine:
     """Through a temporary folder, gone as soon as CTranslate2 has read it: a second for a base model."""
     from dragoman.export import ctranslate2 as export
 
     with temporary.folder("dragoman-") as folder:
         export.write(folder, loaded.model, loaded.tokenizer)
-        return _open_ctranslate2(folder, precision, threads, languages)
+        return _open_ctranslate2(folder, precision, threads, languages, model)
 
 
 def _open_ctranslate2(
-    folder: Path, precision: Precision, threads: int | None, languages: tuple[str, str] | None
+    folder: Path,
+    precision: Precision,
+    threads: int | None,
+    languages: tuple[str, str] | None,
+    model: Path,
 ) -> Engine:
     try:
         from dragoman.decode.ctranslate2_engine import CTranslate2Engine
     except ImportError:
         raise UsageError("CTranslate2 is not installed", hint="pip install ctranslate2") from None
-    return CTranslate2Engine(folder, precision, threads or cores(), languages)
+    return CTranslate2Engine(folder, precision, threads or cores(), languages, model)

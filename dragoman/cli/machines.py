@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from dragoman import progress, terminal
+from dragoman.bounds import MOST_RANKS
 from dragoman.cli.leave import leave
-from dragoman.cli.options import MOST_HOSTS, MOST_PRICE, MOST_RANKS, AsJson, Setting, within
+from dragoman.cli.options import MOST_HOSTS, MOST_PRICE, AsJson, Setting, within
 
 MOST_GPUS = 64  # of one machine
 MOST_PAIRS = 10**12

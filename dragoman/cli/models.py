@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from dragoman import progress, terminal
+from dragoman.bounds import MOST_RANKS, WIDEST_BEAM
 from dragoman.cli.options import (
     MOST_CHECKPOINTS,
-    MOST_RANKS,
     AsJson,
     EngineChoice,
     PrecisionChoice,
@@ -21,7 +21,6 @@ from dragoman.cli.options import (
 )
 from dragoman.errors import naming
 
-WIDEST_BEAM = 256  # memory and time grow with it; past some dozen translations become worse
 MOST_PIECES = 10**6  # of any vocabulary
 
 

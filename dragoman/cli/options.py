@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.launch.hosts import MOST_RANKS as MOST_RANKS
-
 Setting = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. train.steps=1000.")
 ]

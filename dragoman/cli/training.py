@@ -11,8 +11,9 @@ import typer
 from rich.markdown import Markdown
 
 from dragoman import progress, terminal
+from dragoman.bounds import MOST_RANKS
 from dragoman.cli.leave import leave
-from dragoman.cli.options import MOST_RANKS, AsJson, Setting, within
+from dragoman.cli.options import AsJson, Setting, within
 from dragoman.errors import UsageError
 
 

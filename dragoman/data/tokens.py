@@ -79,6 +79,8 @@ class Tokenizer:
 def processor(model: bytes, path: Path | str, kind: type[DataError]) -> sentencepiece.SentencePieceProcessor:
     """A SentencePiece model, ready to use; whatever is wrong with it is an error of this kind."""
     try:
+        if not model:  # SentencePiece takes it for no model at all, and for no error
+            raise ValueError("empty")
         opened = sentencepiece.SentencePieceProcessor(model_proto=model)
         opened.id_to_piece(list(range(opened.get_piece_size())))  # a piece that is not UTF-8 fails here
     except Exception as error:  # RuntimeError, ValueError, UnicodeDecodeError

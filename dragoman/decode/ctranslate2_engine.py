@@ -1,8 +1,7 @@
-"""CTranslate2 as an engine: a folder in its format, ours or another's, with SentencePiece models in it."""
+"""CTranslate2 as an engine."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -10,21 +9,15 @@ from typing import Any
 
 import ctranslate2
 import numpy as np
-import sentencepiece
 
-from dragoman.content import read_whole
-from dragoman.data.tokens import LARGEST_BYTES, processor
+from dragoman.decode import ctranslate2_folder
 from dragoman.decode.engine import CTRANSLATE2_FILE, Options, Translation
 from dragoman.decode.texts import TextTranslator
 from dragoman.decode.translate import length_limits
-from dragoman.errors import CheckpointError, DataError, DragomanError, UsageError
+from dragoman.errors import CheckpointError, UsageError, reading
 
-CONFIG_FILE = "config.json"
 PRECISIONS = ("int8", "int8_float32", "float32")
-
-# Names under which a folder holds its SentencePiece models: one for each side, or one for both.
-_OF_EACH_SIDE = ("source.spm", "target.spm")  # OPUS-MT
-_OF_BOTH = ("vocabulary.model", "sentencepiece.model", "spm.model", "spiece.model", "sentencepiece.bpe.model")
+_AGAIN = "convert or export the model again"
 
 _BATCH_SENTENCES = 32
 _LIMIT_STEP = 32  # limits are shared by sentences for which they differ by less
@@ -39,20 +32,22 @@ class CTranslate2Engine:
     name = "ctranslate2"
 
     def __init__(
-        self, folder: Path, precision: str, threads: int, languages: tuple[str, str] | None = None
+        self,
+        folder: Path,
+        precision: str,
+        threads: int,
+        languages: tuple[str, str] | None = None,
+        model: Path | None = None,
     ) -> None:
-        config = _read_json(folder / CONFIG_FILE)
-        source, target = _vocabularies(folder)
-        self.languages = languages or _languages(folder, config)
-        self._source, self._target = _processor(source), _processor(target)
-        # Models that Transformers' classes trained were shown the end of the source, and their converter
-        # leaves it to the caller. They are those whose decoder starts from EOS.
-        self._ends_source = not config.get("add_source_eos") and (
-            config.get("decoder_start_token") == config.get("eos_token", "</s>")
-        )
-        self._end = [config.get("eos_token", "</s>")]
+        """`model` is what the user knows it by, if that is not the folder."""
+        files = ctranslate2_folder.read(folder)
+        self.languages = languages or files.languages
+        self._source, self._target = files.source, files.target
+        self._end = [files.end] if files.wants_end else []
         self._translator = _open(folder, precision, threads)
-        self._texts = TextTranslator[Pieces](self._encode, self._find)
+        self._texts = TextTranslator[Pieces](self._encode, self._find, files.pieces, model or folder)
+        with reading(folder, CheckpointError, _AGAIN):  # some of its files are looked at only now
+            self.translate(["."], Options(beam=1, max_length=1))
 
     @property
     def precision(self) -> str:
@@ -62,8 +57,7 @@ class CTranslate2Engine:
         return self._texts.translate(texts, options)
 
     def _encode(self, texts: Sequence[str]) -> list[Pieces]:
-        rows = self._source.encode(list(texts), out_type=str)
-        return [row + self._end for row in rows] if self._ends_source else rows
+        return [row + self._end for row in self._source.encode(list(texts), out_type=str)]
 
     def _find(self, rows: Sequence[Pieces], options: Options) -> list[list[Translation]]:
         limits = _limits(rows, options)
@@ -143,51 +137,7 @@ def _open(folder: Path, precision: str, threads: int) -> ctranslate2.Translator:
         )
     compute_type = "default" if precision == "auto" else precision  # its "auto" is the fastest, not as stored
     # One thread for each batch and many batches at once: matrices of a translation are too small to share.
-    try:
+    with reading(folder / CTRANSLATE2_FILE, CheckpointError, _AGAIN):
         return ctranslate2.Translator(
             str(folder), device=device, compute_type=compute_type, inter_threads=threads, intra_threads=1
         )
-    except (RuntimeError, ValueError) as error:
-        raise DataError(
-            f"CTranslate2 cannot load it: {error}", path=folder, hint="convert or export the model again"
-        ) from None
-
-
-def _vocabularies(folder: Path) -> tuple[Path, Path]:
-    source, target = (folder / name for name in _OF_EACH_SIDE)
-    if source.is_file() and target.is_file():
-        return source, target
-    for name in _OF_BOTH:
-        if (folder / name).is_file():
-            return folder / name, folder / name
-    raise DataError(
-        f"no SentencePiece model beside {CTRANSLATE2_FILE}: expected {' and '.join(_OF_EACH_SIDE)}, "
-        f"or one of {', '.join(_OF_BOTH)}",
-        path=folder,
-        hint="copy it there from where the model came; the converter's --copy_files does so",
-    )
-
-
-def _processor(path: Path) -> sentencepiece.SentencePieceProcessor:
-    return processor(read_whole(path, CheckpointError, LARGEST_BYTES), path, CheckpointError)
-
-
-def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str] | None:
-    """As our export writes them, or as the tokenizers of OPUS-MT do."""
-    for words in (config, _read_json(folder / "tokenizer_config.json")):
-        source, target = words.get("source_lang"), words.get("target_lang")
-        if isinstance(source, str) and isinstance(target, str):
-            return source, target
-    return None
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"not JSON: {error}", path=path) from None
-    if not isinstance(found, dict):
-        raise DragomanError("expected a JSON object", path=path)
-    return found

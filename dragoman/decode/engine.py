@@ -6,9 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from dragoman.bounds import WIDEST_BEAM
 from dragoman.errors import UsageError
 
 CTRANSLATE2_FILE = "model.bin"  # marks a folder in CTranslate2's format
+
+# Beyond them a search takes forever, takes all memory, or computes with numbers too large to be any.
+_RANGES = {
+    "beam": (1, WIDEST_BEAM),
+    "length_penalty": (0, 10),
+    "best": (1, WIDEST_BEAM),
+    "max_length": (1, 1024),
+    "sample_top": (0, 10_000_000),  # the model's vocabulary is the limit, once it is known
+    "sample_temperature": (0.001, 1000),
+    "no_repeat_ngram": (0, 1024),
+}
 
 
 @dataclass(frozen=True)
@@ -25,20 +37,23 @@ class Options:
     split: bool = False  # every text into its sentences, not only one that is too long
 
     def __post_init__(self) -> None:
-        for name, least in (("beam", 1), ("best", 1), ("sample_top", 0), ("no_repeat_ngram", 0)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{name} is {getattr(self, name)}, at least {least} was expected")
-        if self.length_penalty < 0:
-            raise UsageError(f"length_penalty is {self.length_penalty}, at least 0 was expected")
-        if self.sample_temperature <= 0:
-            raise UsageError(f"sample_temperature is {self.sample_temperature}, more than 0 was expected")
-        if self.max_length is not None and self.max_length < 1:
-            raise UsageError(f"max_length is {self.max_length}, at least 1 was expected")
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:  # also what is no number: nan
+                raise UsageError(f"{name} is {value}, from {least:g} to {most:g} was expected")
         if self.best > self.beam and not self.is_sampling:
             raise UsageError(
                 f"{self.best} translations of each text were asked for, a beam of {self.beam} finds no more",
                 hint=f"a beam of {self.best} or more",
             )
+
+    def check_vocabulary(self, pieces: int) -> None:
+        """No search can keep more hypotheses, or draw from more, than a step has continuations."""
+        for name in ("beam", "sample_top"):
+            if getattr(self, name) > pieces:
+                raise UsageError(
+                    f"{name} is {getattr(self, name):,}, the vocabulary of this model has {pieces:,} pieces"
+                )
 
     @property
     def is_sampling(self) -> bool:

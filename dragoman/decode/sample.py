@@ -62,8 +62,9 @@ def sample(
 
 
 def _draw(log_p_RV: Tensor, top: int, temperature: float) -> Tensor:
+    """Of a row that is not finite, anything: its score says what it is worth."""
     if top == 0 or top >= log_p_RV.shape[1]:
-        return (log_p_RV / temperature).softmax(-1).multinomial(1)[:, 0]
+        return (log_p_RV / temperature).softmax(-1).nan_to_num(1.0).multinomial(1)[:, 0]
     likeliest = log_p_RV.topk(top)
-    drawn = (likeliest.values / temperature).softmax(-1).multinomial(1)
+    drawn = (likeliest.values / temperature).softmax(-1).nan_to_num(1.0).multinomial(1)
     return likeliest.indices.gather(1, drawn)[:, 0]

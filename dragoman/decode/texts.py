@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
+from math import isfinite, isnan
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from dragoman.data.clean import as_prepared
 from dragoman.decode.engine import Options, Translation
 from dragoman.decode.sentences import Sentence, join, split
+from dragoman.errors import CheckpointError
 
 # Of a sentence. The longest that prepare keeps for training, 80 words, has about as many.
 LONGEST_TOKENS = 128
@@ -22,18 +25,36 @@ class TextTranslator(Generic[Tokens]):
         self,
         encode: Callable[[Sequence[str]], Sequence[Tokens]],
         find: Callable[[Sequence[Tokens], Options], list[list[Translation]]],
+        pieces: int,
+        model: Path | None = None,
     ):
+        """Of a model with so many pieces in its vocabulary, and the folder to name if it proves damaged."""
         self._encode = encode
         self._find = find
+        self._pieces = pieces
+        self._model = model
 
     def translate(self, texts: Sequence[str], options: Options) -> list[list[Translation]]:
+        options.check_vocabulary(self._pieces)
         split_texts = [split(text, LONGEST_TOKENS, self._count, options.split) for text in texts]
         sentences = [sentence.text for parts in split_texts for sentence in parts if sentence.text]
-        found = iter(self._find(self._tokens(sentences), options) if sentences else ())
+        found = iter(self._scored(sentences, options) if sentences else ())
         return [
             _whole(parts, [next(found) if sentence.text else [_NOTHING] for sentence in parts])
             for parts in split_texts
         ]
+
+    def _scored(self, sentences: Sequence[str], options: Options) -> list[list[Translation]]:
+        """An empty line must mean that the model has nothing to say, not that it cannot compute."""
+        found = self._find(self._tokens(sentences), options)
+        for translations in found:
+            if not isfinite(translations[0].score) or any(isnan(other.score) for other in translations):
+                raise CheckpointError(
+                    "the model's scores are not finite numbers: its weights are damaged or far too large",
+                    path=self._model,
+                    hint="an earlier checkpoint, or export the model again",
+                )
+        return found
 
     def _count(self, texts: Sequence[str]) -> list[int]:
         return [len(tokens) for tokens in self._tokens(texts)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -20,12 +21,18 @@ class TorchEngine:
     precision = "float32"
 
     def __init__(
-        self, model: Transformer, tokenizer: Tokenizer, languages: tuple[str, str] | None = None
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        languages: tuple[str, str] | None = None,
+        path: Path | None = None,
     ) -> None:
         self.languages = languages
         self._model = model.eval()
         self._tokenizer = tokenizer
-        self._texts = TextTranslator[np.ndarray](lambda texts: encode(tokenizer, texts), self._find)
+        self._texts = TextTranslator[np.ndarray](
+            lambda texts: encode(tokenizer, texts), self._find, len(tokenizer), path
+        )
 
     def translate(self, texts: Sequence[str], options: Options = _DEFAULT) -> list[list[Translation]]:
         return self._texts.translate(texts, options)

@@ -17,6 +17,7 @@ from dragoman.decode.search import Hypothesis, search
 from dragoman.model import Transformer
 
 _SENTENCES = 64  # translated at a time
+_HYPOTHESES = 1024  # of all of them: each takes memory for a whole vocabulary
 
 
 def translate(
@@ -47,8 +48,10 @@ def hypotheses(model: Transformer, rows: Sequence[np.ndarray], options: Options)
     lengths = np.array([len(row) for row in rows])
     results: list[list[Hypothesis]] = [[] for _ in rows]
     by_length = np.argsort(lengths, kind="stable")
-    for start in range(0, len(rows), _SENTENCES):
-        batch = by_length[start : start + _SENTENCES]
+    of_each = options.best if options.is_sampling else options.beam
+    at_a_time = min(_SENTENCES, max(1, _HYPOTHESES // of_each))
+    for start in range(0, len(rows), at_a_time):
+        batch = by_length[start : start + at_a_time]
         source = torch.from_numpy(np.concatenate([rows[row] for row in batch])).to(device)
         found = _find(model, source, lengths[batch], options)
         for row, translations in zip(batch.tolist(), found, strict=True):

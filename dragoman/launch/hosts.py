@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import psutil
 
+from dragoman.bounds import MOST_RANKS
 from dragoman.errors import UsageError
 
 # Nothing that ssh could take for an option or a shell for a command; [..] is an IPv6 address.
 _HOST = re.compile(
     r"(?P<user>[A-Za-z0-9_][\w.-]*@)?(?:(?P<name>[A-Za-z0-9_][\w.-]*)|\[(?P<v6>[0-9A-Fa-f:.]+)\])(?::(?P<workers>.*))?"
 )
-MOST_RANKS = 1_024  # on one machine: more processes than any has cores or GPUs for
 _EXAMPLE = "for example --hosts a:2,b:2 (host and ranks on it) or --hosts 10.0.0.1,ann@10.0.0.2"
 
 

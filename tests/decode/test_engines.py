@@ -14,7 +14,8 @@ from dragoman import engines
 from dragoman.data.tokens import EOS, Tokenizer
 from dragoman.decode import Engine, Options, Translation
 from dragoman.decode.texts import LONGEST_TOKENS
-from dragoman.errors import DataError, UsageError
+from dragoman.decode.torch_engine import TorchEngine
+from dragoman.errors import CheckpointError, DataError, UsageError
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from tests.decode import models
@@ -177,13 +178,55 @@ def test_the_precision_asked_for_is_the_one_computed_in(run: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"beam": 0}, {"best": 5}, {"length_penalty": -1.0}, {"sample_temperature": 0.0}, {"max_length": 0}],
+    [
+        {"beam": 0},
+        {"beam": 100_000},
+        {"best": 5},
+        {"best": 100_000, "sample_top": 3},
+        {"length_penalty": -1.0},
+        {"length_penalty": 400.0},
+        {"length_penalty": float("nan")},
+        {"sample_temperature": 0.0},
+        {"sample_temperature": 1e-300},
+        {"sample_temperature": float("inf")},
+        {"sample_top": 10**20},
+        {"no_repeat_ngram": 10**20},
+        {"max_length": 0},
+        {"max_length": 10**7},
+    ],
     ids=str,
 )
 def test_impossible_options_are_wrong_use(wrong: dict[str, float]) -> None:
-    (name,) = wrong
-    with pytest.raises(UsageError, match="translations" if name == "best" else name):
+    name = next(iter(wrong))
+    with pytest.raises(UsageError, match="translations" if wrong == {"best": 5} else name):
         replace(Options(), **wrong)  # type: ignore[arg-type]
+
+
+@BOTH
+def test_no_more_is_searched_than_the_vocabulary_holds(run: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="sample_top is 121, the vocabulary of this model has 120 pieces"):
+        load(run, name).translate(["red"], Options(sample_top=121))
+    with pytest.raises(UsageError, match="beam is 50"):
+        Options(beam=50).check_vocabulary(49)
+    (found,) = load(run, name).translate(["red"], Options(beam=100, best=100, max_length=2))
+    assert len(found) == 100
+
+
+def test_as_many_threads_as_no_machine_has_are_wrong_use(run: Path) -> None:
+    with pytest.raises(UsageError, match="100,000 threads"):
+        engines.load(run, threads=100_000)
+
+
+@pytest.mark.parametrize("options", [Options(), Options(beam=1), Options(sample_top=0)], ids=str)
+def test_a_search_that_cannot_compute_says_so(options: Options) -> None:
+    tokenizer = models.vocabulary()
+    model = models.transformer(tokenizer)
+    with torch.no_grad():
+        model.decoder.norm.weight[0] = torch.nan
+    engine = TorchEngine(model, tokenizer, path=Path("spoilt"))
+    with pytest.raises(CheckpointError, match="spoilt: the model's scores are not finite"):
+        engine.translate(["red blue"], options)
+    assert engine.translate([""])[0][0].text == ""
 
 
 def test_what_is_no_model_is_wrong_use(tmp_path: Path) -> None:

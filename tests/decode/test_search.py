@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.config import Model
+from dragoman.config import WIDEST_BEAM, Model
 from dragoman.data.tokens import EOS
 from dragoman.decode import Options
 from dragoman.decode.sample import sample
@@ -89,7 +89,7 @@ def test_a_beam_that_holds_everything_finds_the_best_sequence() -> None:
                 ended = (*tokens, EOS) if length < limit else tokens
                 steps = [after(ended[:n])[ended[n]] for n in range(len(ended))]
                 best = max(best, (float(sum(steps)) / len(ended) ** penalty, list(tokens)))
-        (found,) = translate(model, [source], [limit], beam=vocabulary**limit, length_penalty=penalty)
+        (found,) = translate(model, [source], [limit], beam=WIDEST_BEAM, length_penalty=penalty)
         assert found.tokens == best[1]
         assert found.score == pytest.approx(best[0], abs=1e-4)
 

@@ -103,6 +103,7 @@ def test_what_an_exported_folder_cannot_do_is_said(
 def test_a_shared_vocabulary_of_another_name_is_found(folder: Path, tmp_path: Path, name: str) -> None:
     """As OpenNMT's models come: no languages, no word of ours in the config."""
     shutil.copytree(folder, tmp_path / "theirs")
+    (tmp_path / "theirs" / "manifest.json").unlink()
     (tmp_path / "theirs" / "vocabulary.model").rename(tmp_path / "theirs" / name)
     config = json.loads((folder / "config.json").read_text())
     theirs = {key: value for key, value in config.items() if not key.endswith("_lang")}
