@@ -22,6 +22,7 @@ from dragoman.serve.limits import Limits
 from dragoman.serve.messages import Answer, Health, LibreAnswer, Search
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.models import Models, Served
+from dragoman.serve.places import Places
 from dragoman.serve.refusal import Refusal, too_large
 
 
@@ -33,6 +34,7 @@ class Service:
     limits: Limits
     token: str | None
     metrics: Metrics
+    places: Places
     batcher: Batcher
 
     async def v1_translate(self, request: Request) -> Response:
@@ -49,10 +51,8 @@ class Service:
     async def libre_translate(self, request: Request) -> Response:
         body = await receiving.body(request, self.limits)
         asked = libre.request(body, request.headers.get("content-type", ""))
-        if not request.state.place.is_known:
-            if not is_right(self.token or "", asked.api_key or ""):
-                raise unauthorised()
-            request.state.place.take(is_known=True)
+        if not request.state.is_known and not is_right(self.token or "", asked.api_key or ""):
+            raise unauthorised()
         source = None if asked.source == "auto" else asked.source
         model = self.models.choose(None, source, asked.target)
         options = messages.search_options(Search(), asked.alternatives)
@@ -69,13 +69,12 @@ class Service:
     async def _translate(
         self, request: Request, model: Served, texts: Sequence[str], options: Options
     ) -> list[Found]:
-        if len(texts) > self.limits.texts:
-            raise too_large(f"{len(texts)} texts, at most {self.limits.texts} are taken")
         characters = sum(map(len, texts))
-        if characters > self.limits.characters:
-            raise too_large(f"{characters:,} characters, at most {self.limits.characters:,} are taken")
-        work = self.batcher.translate(model, texts, options)
-        return await receiving.while_connected(request, work)
+        _check_size(texts, characters, self.limits)
+        client = request.client.host if request.client else ""
+        with self.places.held(client, characters):
+            work = self.batcher.translate(model, texts, options)
+            return await receiving.while_connected(request, work)
 
     async def libre_languages(self, request: Request) -> Response:
         rows = libre.languages(self.models.pairs)
@@ -105,7 +104,8 @@ class Service:
 def build(models: Models, limits: Limits, token: str | None, threads: int) -> Starlette:
     """The application, for any ASGI server; so many calls of an engine are made at once."""
     metrics = Metrics()
-    service = Service(models, limits, token, metrics, Batcher(limits, metrics, threads))
+    batcher = Batcher(limits, metrics, threads)
+    service = Service(models, limits, token, metrics, Places(limits, metrics), batcher)
     routes = service.routes()
 
     @contextlib.asynccontextmanager
@@ -115,9 +115,16 @@ def build(models: Models, limits: Limits, token: str | None, threads: int) -> St
             yield
 
     paths = {route.path for route in routes}
-    front = Middleware(Front, limits=limits, metrics=metrics, token=token, paths=paths)
+    front = Middleware(Front, metrics=metrics, token=token, paths=paths)
     handlers = {HTTPException: _no_such_endpoint}
     return Starlette(routes=routes, middleware=[front], lifespan=lifespan, exception_handlers=handlers)
+
+
+def _check_size(texts: Sequence[str], characters: int, limits: Limits) -> None:
+    if len(texts) > limits.texts:
+        raise too_large(f"{len(texts)} texts, at most {limits.texts} are taken")
+    if characters > limits.characters:
+        raise too_large(f"{characters:,} characters, at most {limits.characters:,} are taken")
 
 
 def _check_json(request: Request) -> None:

@@ -18,7 +18,6 @@ from dragoman.decode.engine import Options, Translation
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.models import Served
-from dragoman.serve.refusal import busy
 
 Found = list[Translation]  # of one text, best first
 
@@ -48,27 +47,25 @@ class Batcher:
         self._limits = limits
         self._metrics = metrics
         self._queue: deque[_Text] = deque()
-        self._characters = 0  # in the queue
         self._has_text = asyncio.Event()
         self._threads = ThreadPoolExecutor(threads, "translate")
         self._idle = threads
 
     async def translate(self, model: Served, texts: Sequence[str], options: Options) -> list[Found]:
         """The translations of each text. A caller that is cancelled takes its texts out of the queue."""
-        characters = sum(map(len, texts))
-        if self._characters + characters > self._limits.waiting_characters:
-            raise busy(f"{self._characters:,} characters wait already")
         loop = asyncio.get_running_loop()
         waiting = [_Text(text, model, options, loop.create_future()) for text in texts]
         self._queue.extend(waiting)
-        self._characters += characters
         self._metrics.waiting_texts = len(self._queue)
         self._has_text.set()
         try:
             return await asyncio.gather(*(text.answer for text in waiting))
         finally:
             for text in waiting:
-                text.answer.cancel()
+                text.answer.cancel()  # nothing, if it is there
+            if any(text.answer.cancelled() for text in waiting):
+                self._queue = deque(text for text in self._queue if not text.answer.done())
+                self._metrics.waiting_texts = len(self._queue)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -103,9 +100,7 @@ class Batcher:
         left: deque[_Text] = deque()
         characters = 0
         for text in self._queue:
-            if text.answer.done():  # its client has gone
-                self._characters -= len(text.text)
-            elif not batch or (
+            if not batch or (
                 text.goes_with(batch[0])
                 and len(batch) < most
                 and characters + len(text.text) <= self._limits.batch_characters
@@ -115,7 +110,6 @@ class Batcher:
             else:
                 left.append(text)
         self._queue = left
-        self._characters -= characters
         self._metrics.waiting_texts = len(left)
         if not left:
             self._has_text.clear()

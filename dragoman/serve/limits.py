@@ -10,10 +10,10 @@ class Limits:
     characters: int = 20_000  # of one request, all its texts together
     texts: int = 64  # of one request
     requests: int = 128  # under way at once, waiting included
-    strangers: int = 16  # besides: whose api_key, in the body, has not arrived yet
     batch_texts: int = 32  # translated at a time
     batch_characters: int = 20_000  # the same: a long text must not hold up many others
     receive_seconds: float = 10.0  # for a request's headers, and again for its body
+    send_seconds: float = 30.0  # for a client to take its answer
 
     @property
     def body_bytes(self) -> int:
@@ -22,4 +22,20 @@ class Limits:
 
     @property
     def waiting_characters(self) -> int:
+        """Of all requests under way."""
         return 10 * self.characters
+
+    @property
+    def connections(self) -> int:
+        """Enough for every request under way, and as many again that are read, answered or idle."""
+        return 4 * self.requests
+
+    @property
+    def unread_bytes(self) -> int:
+        """Of answers that clients have not taken yet, all together: 16 MB as a rule."""
+        return 64 * self.body_bytes
+
+
+def share(limit: int) -> int:
+    """Of one client: three quarters, so that others find room whatever it does."""
+    return max(1, limit * 3 // 4)

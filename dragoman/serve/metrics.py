@@ -42,7 +42,6 @@ class Metrics:
         self.engine_seconds: Counter[str] = Counter()
         self.waiting_texts = 0
         self.requests_under_way = 0
-        self.strangers_under_way = 0  # beside these: nobody knows yet whether they may ask
 
     def batch(self, model: str, texts: Sequence[str], seconds: float) -> None:
         self.batches[model] += 1

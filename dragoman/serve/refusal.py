@@ -17,7 +17,8 @@ class Refusal(Exception):
 
 
 def busy(what: str) -> Refusal:
-    return Refusal(429, f"busy: {what}", {"Retry-After": "1"})
+    """Ends the connection, too: who sends on without reading is refused once, not a thousand times."""
+    return Refusal(429, f"busy: {what}", {"Retry-After": "1", "Connection": "close"})
 
 
 def too_large(what: str) -> Refusal:

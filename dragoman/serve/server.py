@@ -1,24 +1,23 @@
-"""uvicorn around the application: the socket, patience with slow clients, and an end that loses nothing."""
+"""uvicorn around the application: the socket, the token, and an end that loses nothing."""
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dragoman.errors import DragomanError, UsageError
+from dragoman.serve.connections import Connection
 from dragoman.serve.limits import Limits
 
 _SHUTDOWN_SECONDS = 60  # for what was accepted; then even that is given up
 _SHORTEST_TOKEN = 16  # characters
+_SEND_BUFFER_BYTES = 128 * 1024  # of a connection; left alone, Linux keeps megabytes for who does not read
 
 
 def read_token(path: Path | None, host: str) -> str | None:
@@ -58,12 +57,10 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[
         # uvicorn raises the signal that ended it once more when it is done; that must end nothing.
         signal.signal(number, lambda *_: None)
 
-    class Protocol(_Patient):
-        receive_seconds = limits.receive_seconds
-
+    protocol = type("LimitedConnection", (Connection,), {"limits": limits})
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        http=protocol,
         ws="none",
         lifespan="on",
         access_log=False,
@@ -83,6 +80,7 @@ def bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         listening.bind(address)
     except OSError as error:
         raise DragomanError(
@@ -101,41 +99,3 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
-
-
-class _Patient(H11Protocol):
-    """Waits only so long for the rest of a request's headers: uvicorn would wait for ever."""
-
-    receive_seconds: float
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._unwatch()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        if not self._is_between_requests():
-            self._unwatch()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(self.receive_seconds, self._give_up)
-
-    def _unwatch(self) -> None:
-        if self._deadline:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _give_up(self) -> None:
-        self._deadline = None
-        if self._is_between_requests() and not self.transport.is_closing():
-            self.transport.close()
-
-    def _is_between_requests(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
