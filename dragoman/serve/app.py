@@ -50,7 +50,7 @@ class Service:
 
     async def libre_translate(self, request: Request) -> Response:
         body = await receiving.body(request, self.limits)
-        asked = libre.request(body, request.headers.get("content-type", ""))
+        asked = libre.request(body, request.headers)
         if not request.state.is_known and not is_right(self.token or "", asked.api_key or ""):
             raise unauthorised()
         source = None if asked.source == "auto" else asked.source
@@ -93,7 +93,7 @@ class Service:
         return [
             Route("/v1/translate", self.v1_translate, methods=["POST"]),
             Route("/translate", self.libre_translate, methods=["POST"]),
-            Route("/languages", self.libre_languages),
+            Route("/languages", self.libre_languages, methods=["GET", "POST"]),
             Route("/healthz", self.health),
             Route("/metrics", self.prometheus),
             Route("/openapi.json", self.document),
@@ -117,7 +117,9 @@ def build(models: Models, limits: Limits, token: str | None, threads: int) -> St
     paths = {route.path for route in routes}
     front = Middleware(Front, metrics=metrics, token=token, paths=paths)
     handlers = {HTTPException: _no_such_endpoint}
-    return Starlette(routes=routes, middleware=[front], lifespan=lifespan, exception_handlers=handlers)
+    app = Starlette(routes=routes, middleware=[front], lifespan=lifespan, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # the address in the answer would be whatever the client calls us
+    return app
 
 
 def _check_size(texts: Sequence[str], characters: int, limits: Limits) -> None:

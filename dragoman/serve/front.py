@@ -10,11 +10,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.serve import sites
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 
 TRANSLATING = ("/v1/translate", "/translate")
-OPEN = ("/", "/healthz", "/openapi.json", "/page/page.css", "/page/page.js")  # asked before a token is known
+# Asked before a token is known. The languages stand in the document as well, and LibreTranslate's clients
+# send their key in the body of a GET, in the query or not at all.
+OPEN = ("/", "/healthz", "/openapi.json", "/languages", "/page/page.css", "/page/page.js")
 
 # Nothing from elsewhere, nothing inline: even a tag smuggled into the page could neither run nor call home.
 POLICY = (
@@ -62,6 +65,8 @@ class Front:
 
         try:
             headers = Headers(scope=scope)
+            if self._token is None:
+                sites.check_host(headers)
             scope.setdefault("state", {})["is_known"] = self._is_known(scope["path"], headers)
             await self._app(scope, receive, answer)
         except Refusal as refusal:
@@ -78,8 +83,10 @@ class Front:
 
     def _is_known(self, path: str, headers: Headers) -> bool:
         """By its token; who may ask without one, or has it in the body, need not be."""
-        given = headers.get("authorization", "")
-        is_known = self._token is None or is_right(f"Bearer {self._token}", given)
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        is_known = self._token is None or (
+            scheme.lower() == "bearer" and is_right(self._token, given.strip())
+        )
         if not is_known and path not in OPEN and path != "/translate":
             raise unauthorised()
         return is_known

@@ -10,19 +10,22 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
+from starlette.datastructures import Headers
 
+from dragoman.serve import sites
 from dragoman.serve.messages import LibreForm, LibreLanguage, LibreRequest, invalid, parse
 from dragoman.serve.refusal import Refusal
 
 FORM = "application/x-www-form-urlencoded"
 
 
-def request(body: bytes, content_type: str) -> LibreRequest:
+def request(body: bytes, headers: Headers) -> LibreRequest:
     """From JSON or a form."""
-    kind = content_type.partition(";")[0].strip().lower()
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         return parse(LibreRequest, body)
     if kind == FORM:
+        sites.check_form(headers)
         return _of_form(body)
     raise Refusal(415, f"the body must be application/json or {FORM}")
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from dragoman import __version__
+from dragoman.serve.front import OPEN
 from dragoman.serve.libre import FORM
 from dragoman.serve.limits import Limits
 from dragoman.serve.messages import (
@@ -27,6 +28,7 @@ Json = dict[str, Any]
 _REFUSALS = {
     400: "Not JSON, or not what is expected",
     401: "The token is missing or wrong",
+    403: "From another site",
     408: "The body did not arrive in time",
     413: "Too many bytes, texts or characters",
     415: "Another kind of body",
@@ -76,10 +78,11 @@ def _narrow(definitions: Json, models: Models, limits: Limits) -> None:
 def _paths(needs_token: bool) -> Json:
     libre = _translating("Translate, as LibreTranslate", LibreRequest, LibreAnswer)
     libre["requestBody"]["content"][FORM] = _json_of(LibreForm)["application/json"]
+    languages = "Language pairs, as LibreTranslate"
     paths: Json = {
         "/v1/translate": {"post": _translating("Translate", Request, Answer)},
         "/translate": {"post": libre},
-        "/languages": {"get": _asking("Language pairs, as LibreTranslate", _list_of(LibreLanguage))},
+        "/languages": {method: _asking(languages, _list_of(LibreLanguage)) for method in ("get", "post")},
         "/healthz": {"get": _asking("Is it up?", _json_of(Health))},
         "/metrics": {
             "get": _asking("Counters for Prometheus", {"text/plain": {"schema": {"type": "string"}}})
@@ -88,7 +91,7 @@ def _paths(needs_token: bool) -> Json:
     if needs_token:
         for path, operations in paths.items():
             for operation in operations.values():
-                if path != "/healthz":
+                if path not in OPEN:
                     operation["security"] = [{"bearer": []}]
                     operation["responses"]["401"] = _refusal(401)
     return paths

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import signal
 import socket
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp
 from dragoman.errors import DragomanError, UsageError
 from dragoman.serve.connections import Connection
 from dragoman.serve.limits import Limits
+from dragoman.serve.sites import is_loopback
 
 _SHUTDOWN_SECONDS = 60  # for what was accepted; then even that is given up
 _SHORTEST_TOKEN = 16  # characters
@@ -23,7 +23,7 @@ _SEND_BUFFER_BYTES = 128 * 1024  # of a connection; left alone, Linux keeps mega
 def read_token(path: Path | None, host: str) -> str | None:
     """The token in a file: on a command line every user of the machine would see it."""
     if path is None:
-        if not _is_loopback(host):
+        if not is_loopback(host):
             raise UsageError(
                 f"{host} can be reached from other machines, and no token was given",
                 hint="--token-file FILE with a long random line in it, or --host 127.0.0.1",
@@ -42,13 +42,6 @@ def read_token(path: Path | None, host: str) -> str | None:
             hint="openssl rand -hex 32 > FILE",
         )
     return token
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # another name: whatever it means today, it may mean something else tomorrow
-        return False
 
 
 def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[[str], None]) -> None:

@@ -138,7 +138,7 @@ def test_without_the_token_only_the_page_health_and_the_document_are_open(guarde
     ]
     with guarded.client() as client:
         for headers in wrong:
-            for method, path in (("POST", "/v1/translate"), ("GET", "/metrics"), ("GET", "/languages")):
+            for method, path in (("POST", "/v1/translate"), ("GET", "/metrics"), ("GET", "/nothing")):
                 answer = client.request(method, path, headers=headers, json={"text": "a"})
                 assert answer.status_code == 401, path
                 assert answer.headers["www-authenticate"] == "Bearer"
@@ -146,7 +146,7 @@ def test_without_the_token_only_the_page_health_and_the_document_are_open(guarde
                 client.post("/translate", json={"q": "a", "target": "de"}, headers=headers).status_code == 401
             )
         assert client.post("/translate", json={"q": "a", "target": "de", "api_key": "no"}).status_code == 401
-        for path in ("/", "/healthz", "/openapi.json", "/page/page.js", "/page/page.css"):
+        for path in ("/", "/healthz", "/openapi.json", "/languages", "/page/page.js", "/page/page.css"):
             assert client.get(path).status_code == 200
     assert guarded.calls() == []
 

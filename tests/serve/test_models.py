@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import UsageError
-from dragoman.serve import models
+from dragoman.serve import models, page_files
+from dragoman.serve.limits import Limits
 from dragoman.serve.refusal import Refusal
 from tests.serve.stand_in import CapitalEngine
 
@@ -43,3 +45,15 @@ def test_what_no_model_fits_is_refused_with_what_there_is() -> None:
     found = models.load(["runs/a"], engine)
     with pytest.raises(Refusal, match="no model from fi to any; there are en-de"):
         found.choose(None, "fi", None)
+
+
+def test_what_a_model_says_of_its_languages_is_text_on_the_page() -> None:
+    """A folder that others converted may say anything."""
+    hostile = '"><script>alert(1)</script>'
+    found = models.Models([models.Served("a", engine(Path("plain")), (hostile, "'onfocus='alert(1)"))])
+    (index,) = (route for route in page_files.routes(found, Limits()) if route.path == "/")
+    html = bytes(asyncio.run(index.endpoint(None)).body).decode()
+    assert "<script>" not in html
+    assert html.count("<script") == 1
+    assert "&#34;&gt;&lt;script&gt;" in html
+    assert "'onfocus" not in html

@@ -1,0 +1,52 @@
+"""Which site a request comes from. A page of another site must not use a server that asks for no token."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+
+from dragoman.serve.refusal import Refusal
+
+_HOST = re.compile(r"(?:\[(.+)\]|([^:]+))(?::\d*)?")  # an IPv6 address, or anything else; perhaps a port
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this name or address means this machine, today and always."""
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name: whatever it means today, it may mean something else tomorrow
+        return False
+
+
+def check_host(headers: Headers) -> None:
+    """Refuses what a browser sends to a name that is not this machine's.
+
+    The owner of a name can point it here while a page of theirs is open (DNS rebinding). To the browser, page
+    and server are then one site; only the name in `Host` shows that they are not.
+    """
+    for host in headers.getlist("host"):
+        name = _HOST.fullmatch(host)
+        if not name or not is_loopback(name[1] or name[2]):
+            raise Refusal(403, f"a server without a token answers only as localhost, not as {host[:100]}")
+
+
+def check_form(headers: Headers) -> None:
+    """Refuses a form that a page of another site sends: browsers ask nobody before they send one."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    is_foreign = (
+        site not in ("same-origin", "none")
+        if site is not None
+        else origin is not None and _authority(origin) != headers.get("host")
+    )
+    if is_foreign:
+        raise Refusal(403, "a form from another site; a program sends neither Origin nor Sec-Fetch-Site")
+
+
+def _authority(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # e.g. http://[
+        return ""
