@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import sys
 import time
 import traceback
 
@@ -10,6 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.errors import DragomanError
 from dragoman.serve import sites
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
@@ -73,6 +75,9 @@ class Front:
             await refusal.response()(scope, receive, answer)
         except ClientDisconnect:
             status = _GONE
+        except DragomanError as error:  # said in words meant for users; the file's place is for the log only
+            print(f"dragoman serve: {path}: {error}", file=sys.stderr, flush=True)
+            await Refusal(500, error.what).response()(scope, receive, answer)
         except Exception:  # ours to mend: the place goes to the log, not to the client
             traceback.print_exc()
             await Refusal(500, "the server failed at this request").response()(scope, receive, answer)

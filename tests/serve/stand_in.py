@@ -2,7 +2,8 @@
 
     python -m tests.serve.stand_in --gate FILE      calls of the engine wait as long as there is such a file
 
-A text with `!fail` in it makes the engine fail; `<b>` and the like come back as they are.
+A text with `!fail` in it makes the engine fail, one with `!broken` as a broken model does; `<b>` and the like
+come back as they are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 import httpx
 
 from dragoman.decode.engine import Options, Translation
+from dragoman.errors import CheckpointError
 
 WAIT_SECONDS = 60
 
@@ -45,6 +47,8 @@ class CapitalEngine:
             time.sleep(0.01)
         if any("!fail" in text for text in texts):
             raise RuntimeError("the engine is out of order")
+        if any("!broken" in text for text in texts):
+            raise CheckpointError("weights that are not numbers", path="/models/secret", hint="train again")
         return [
             [Translation(text.upper() + "'" * rank, -float(rank)) for rank in range(options.best)]
             for text in texts

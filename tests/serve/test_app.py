@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from tests.serve import stand_in
 from tests.serve.conftest import TOKEN
 from tests.serve.stand_in import Server
 
@@ -108,6 +110,21 @@ def test_an_engine_that_fails_is_a_500_without_its_innards_and_the_server_goes_o
     status, answer = translate(server, text="!fail")
     assert (status, answer) == (500, {"error": "the server failed at this request"})
     assert translate(server, text="a")[0] == 200
+
+
+def test_a_model_that_is_broken_is_a_500_with_the_reason_and_a_line_in_the_log(tmp_path: Path) -> None:
+    with stand_in.started(tmp_path) as server, server.client() as client:
+        answers = [
+            client.post("/v1/translate", json={"text": ["!broken", "a"]}),
+            client.post("/translate", json={"q": "!broken", "target": "de"}),
+        ]
+        for answer in answers:
+            assert (answer.status_code, answer.json()) == (500, {"error": "weights that are not numbers"})
+        assert translate(server, text="a")[0] == 200
+        server.process.terminate()
+        _, log = server.process.communicate(timeout=60)
+    assert log.count("/models/secret: weights that are not numbers") == 2
+    assert "Traceback" not in log
 
 
 def test_libretranslates_clients_are_served_with_json_and_forms(server: Server) -> None:
