@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Sequence
 from typing import Annotated
@@ -60,6 +61,8 @@ def main() -> None:
     """Runs a command; turns our errors into a message and an exit code."""
     # At the usual 700 the collector walks torch's objects again and again while they load: 0.5 s of a start.
     gc.set_threshold(20_000)
+    # torch makes a folder of its own in the temporary folder, for compiled code that we have none of.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
     debug = "--debug" in sys.argv
     words = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:

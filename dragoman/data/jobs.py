@@ -17,7 +17,7 @@ from dragoman.data.card import SourceFile
 from dragoman.data.corpus import Corpus, parse
 from dragoman.data.download import Downloader
 from dragoman.data.files import check_is_file
-from dragoman.errors import UsageError
+from dragoman.errors import UsageError, naming
 from dragoman.progress import Reporter, Stage
 
 
@@ -119,7 +119,7 @@ def _one(name: str, words: Sequence[str]) -> Corpus:
 
 def _collect(recipe: recipes.Recipe, request: Request, reporter: Reporter) -> recipes.Collected:
     downloads = request.downloads or request.out.parent / "downloads"
-    with ExitStack() as stack:
+    with naming(downloads), ExitStack() as stack:
         stages: dict[str, Stage] = {}
 
         def show(name: str, done_bytes: int, total_bytes: int | None) -> None:

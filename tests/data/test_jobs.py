@@ -12,6 +12,7 @@ from dragoman.data.jobs import Job, Request, plan
 from dragoman.data.recipes import Collected, Recipe
 from dragoman.errors import ConfigError, DataError, UsageError
 from dragoman.progress import Reporter
+from tests.train.runs import disk
 
 
 @pytest.fixture
@@ -133,3 +134,10 @@ def test_what_has_no_end_is_refused_at_once(folder: Path, name: str, place: str)
     asked = job(f"en={name} de=a.de") if place == "source" else job("en=a.en de=a.de", vocabulary=Path(name))
     with pytest.raises(DataError, match=f"{name}: this is a pipe or a device"):
         _ = asked.key
+
+
+def test_a_disk_that_is_full_of_a_recipes_files_is_named(tmp_path: Path) -> None:
+    with disk(tmp_path, "64k"):
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            plan(Request(["demo"], tmp_path / "data"), Reporter())
+        assert caught.value.filename == str(tmp_path / "downloads")

@@ -49,6 +49,22 @@ def test_standard_input_goes_to_standard_output(run: Path, expected: list[str]) 
     assert done.stdout == lines([*expected, "", expected[0]])  # a byte order mark is no part of the text
 
 
+def test_nothing_is_left_in_the_temporary_folder(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert translate(run, *QUICK, text="red\n").returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_as_output_is_written_to(run: Path, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text(lines(SENTENCES))
+    os.mkfifo(tmp_path / "out")
+    with started([*TRANSLATE, str(run), *QUICK, str(tmp_path / "in.txt"), "-o", str(tmp_path / "out")]):
+        assert (tmp_path / "out").read_text() == lines(expected)
+    assert (tmp_path / "out").is_fifo()
+
+
 def test_files_of_every_kind_go_to_a_folder(run: Path, expected: list[str], tmp_path: Path) -> None:
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(lines(SENTENCES).encode()))
     (tmp_path / "b.tsv").write_text(lines(SENTENCES[:3]))

@@ -10,7 +10,9 @@ import pytest
 from dragoman.errors import DataError, DataSetError, UsageError
 from dragoman.rundir import RunFolder
 from dragoman.train.run import check
+from tests.train import runs
 from tests.train.conftest import Here
+from tests.train.runs import Task
 
 
 def test_a_data_set_without_held_out_text_is_refused_with_advice(here: Here, tmp_path: Path) -> None:
@@ -64,3 +66,13 @@ def test_a_new_run_leaves_its_config_and_where_it_came_from(here: Here, tmp_path
     assert (facts["ranks"], facts["device"]) == (1, "cpu")
     assert facts["data_fingerprint"] == json.loads((here.task.data / "card.json").read_text())["fingerprint"]
     assert {"torch", "sacrebleu"} <= facts["packages"].keys()
+
+
+def test_a_run_leaves_nothing_in_the_temporary_folder(task: Task, tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    environment = runs.environment(TMPDIR=str(tmp_path / "tmp"))
+    with runs.started_training(task, tmp_path / "run", "train.steps=2", env=environment) as process:
+        _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
+    assert process.returncode == 0, stderr
+    left = [path.name for path in (tmp_path / "tmp").iterdir()]
+    assert [name for name in left if not name.startswith("torchelastic_")] == []
