@@ -70,7 +70,7 @@ class Service:
         self, request: Request, model: Served, texts: Sequence[str], options: Options
     ) -> list[Found]:
         characters = sum(map(len, texts))
-        _check_size(texts, characters, self.limits)
+        _check_size(texts, characters, options.max_length, self.limits)
         client = request.client.host if request.client else ""
         with self.places.held(client, characters):
             work = self.batcher.translate(model, texts, options)
@@ -122,11 +122,22 @@ def build(models: Models, limits: Limits, token: str | None, threads: int) -> St
     return app
 
 
-def _check_size(texts: Sequence[str], characters: int, limits: Limits) -> None:
+_ENDS = ".!?…。！？।\n"  # of sentences; a text has at most one sentence more than it has of these
+
+
+def _check_size(texts: Sequence[str], characters: int, max_length: int | None, limits: Limits) -> None:
     if len(texts) > limits.texts:
         raise too_large(f"{len(texts)} texts, at most {limits.texts} are taken")
     if characters > limits.characters:
         raise too_large(f"{characters:,} characters, at most {limits.characters:,} are taken")
+    # Unless told, a translation is at most about twice as long as its sentence. Told 1,024 for each of 10,000
+    # sentences of one word, a model that repeats itself would be busy for hours.
+    sentences = len(texts) + sum(text.count(end) for text in texts for end in _ENDS)
+    if max_length and max_length * sentences > limits.tokens:
+        raise too_large(
+            f"a max_length of {max_length} for about {sentences:,} sentences, "
+            f"at most {limits.tokens:,} tokens together are made"
+        )
 
 
 def _check_json(request: Request) -> None:

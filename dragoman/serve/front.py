@@ -67,6 +67,9 @@ class Front:
 
         try:
             headers = Headers(scope=scope)
+            if "content-length" in headers and "transfer-encoding" in headers:
+                # Where this ends, a proxy before us may see differently: what follows could be another's.
+                raise Refusal(400, "both Content-Length and Transfer-Encoding", {"Connection": "close"})
             if self._token is None:
                 sites.check_host(headers)
             scope.setdefault("state", {})["is_known"] = self._is_known(scope["path"], headers)

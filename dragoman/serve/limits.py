@@ -26,6 +26,11 @@ class Limits:
         return 10 * self.characters
 
     @property
+    def tokens(self) -> int:
+        """Of one request's translations, where it sets their length: about what it could ask for without."""
+        return 10 * self.characters
+
+    @property
     def connections(self) -> int:
         """Enough for every request under way, and as many again that are read, answered or idle."""
         return 4 * self.requests
