@@ -15,6 +15,7 @@ RUN/
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 from pathlib import Path
 from typing import IO
@@ -39,6 +40,14 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.best = path / "best"
         self.replicas = path / "replicas"
+
+    def check_place(self) -> None:
+        """That it is a folder we may write to, or can be made. Also asked by doctor, before any training."""
+        existing = next(place for place in (self.path, *self.path.absolute().parents) if place.exists())
+        if not existing.is_dir():
+            raise UsageError("is a file, not a run folder", path=existing, hint="give another --run")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise UsageError("may not be written", path=existing, hint="give another --run")
 
     def lock(self) -> IO[str]:
         """Held for as long as the result is open: one training at a time writes to a run folder."""

@@ -14,6 +14,12 @@ _SLOW = 0.7  # times the median of the others
 _IDLE_LOAD = 0.5  # processes per core that may already want to run
 
 
+def place(hosts: Sequence[Host]) -> list[Check]:
+    """A run folder that training would refuse."""
+    advice = "give another --run"
+    return [Check("run", host.name, "error", host.run_problem, advice) for host in hosts if host.run_problem]
+
+
 def disk(hosts: Sequence[Host], needs: Needs | None) -> list[Check]:
     """Free disk against the checkpoints that will be kept."""
     checks = []

@@ -49,6 +49,7 @@ class Host(BaseModel):
     interfaces: list[Interface] = []
     disk_path: str
     disk_free_bytes: int
+    run_problem: str = ""  # why no run can be there
     checkpoint_bytes: int = 0  # of this run, already on that disk
     memory_bytes: int
     memory_available_bytes: int

@@ -22,8 +22,9 @@ from dragoman.data.parallel import cores
 from dragoman.data.store import DataSet
 from dragoman.doctor import gpus
 from dragoman.doctor.facts import Data, Host, Interface
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, UsageError
 from dragoman.measure.clock import boot
+from dragoman.rundir import RunFolder
 
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # containers
 
@@ -46,6 +47,7 @@ def facts(data: Path | None, run: Path, with_peak: bool = False) -> Host:
         interfaces=interfaces(),
         disk_path=str(disk),
         disk_free_bytes=shutil.disk_usage(disk).free,
+        run_problem=_run_problem(run),
         checkpoint_bytes=_bytes_below(run / "checkpoints"),
         memory_bytes=min(memory.total, limit),
         memory_available_bytes=min(memory.available, limit),
@@ -106,6 +108,14 @@ def _data(path: Path) -> Data:
         vocabulary=card.vocabulary_pieces,
         sentence_tokens=(train.source.tokens + train.target.tokens) / 2 / train.pairs,
     )
+
+
+def _run_problem(path: Path) -> str:
+    try:
+        RunFolder(path).check_place()
+    except UsageError as error:
+        return f"{error.where}: {error.what}"
+    return ""
 
 
 def _addresses(name: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dragoman.config import Training
-from dragoman.doctor import compare, pairs
+from dragoman.doctor import capacity, compare, pairs
 from dragoman.doctor.check import ALL, Check
 from dragoman.doctor.facts import Host
 from dragoman.doctor.judge import judge, needs_of
@@ -75,6 +75,7 @@ def _examine_reached(reached: Sequence[Reached], settings: Training | None) -> l
     needs = needs_of(facts, settings)
     return [
         *judge(facts, needs),
+        *capacity.place(facts),
         *compare.peer_names(facts, resolved),
         *(pairs.ports(attempts) if attempts else []),
         *pairs.links(attempts),

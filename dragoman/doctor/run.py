@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman import terminal
 from dragoman.config import Training
-from dragoman.doctor import host, trial
+from dragoman.doctor import capacity, host, trial
 from dragoman.doctor.check import Check, failed, json_text, verdict
 from dragoman.doctor.facts import Host
 from dragoman.doctor.hosts import examine
@@ -64,4 +64,4 @@ def _examine(request: Request) -> tuple[list[Check], list[Host]]:
     if request.hosts:
         return examine(request.hosts, request.data, request.run, request.settings, Remote)
     here = [host.facts(request.data, request.run, with_peak=True)]
-    return judge(here, needs_of(here, request.settings)), here
+    return [*judge(here, needs_of(here, request.settings)), *capacity.place(here)], here

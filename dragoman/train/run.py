@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
 from dragoman.doctor.at_start import Start
-from dragoman.errors import DataSetError, DragomanError, UsageError
+from dragoman.errors import DataSetError, DragomanError
 from dragoman.export import fit
 from dragoman.measure import database, provenance
 from dragoman.measure.phases import GpuPhases, Phases
@@ -64,7 +63,7 @@ def check(job: Job) -> None:
             path=job.data,
             hint="prepare it again: with --dev, or without, then some pairs are held out",
         )
-    _check_folder(job.folder.path)
+    job.folder.check_place()
     resume.check_settings(job.folder, job.settings)
 
 
@@ -72,14 +71,6 @@ def check_beginning(job: Job) -> None:
     """And the model to begin with, which a run that goes on no longer needs."""
     if job.start_from and not job.folder.checkpoint_steps():
         models.check_fits(job.start_from, job.settings.model, DataSet(job.data).tokenizer)
-
-
-def _check_folder(path: Path) -> None:
-    existing = next(place for place in (path, *path.absolute().parents) if place.exists())
-    if not existing.is_dir():
-        raise UsageError("is a file, not a run folder", path=existing, hint="give another --run")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageError("may not be written", path=existing, hint="give another --run")
 
 
 def run(job: Job) -> StopReason:
