@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from dragoman import orphans
+from dragoman import orphans, terminal
 from dragoman.launch import environment
 from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
 from dragoman.sync.route import listen_at
@@ -114,10 +114,9 @@ def _end(ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
 def _after_a_wish(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
     if not (failed := _failed(ranks)):
         return 0
-    print(
+    terminal.warn(
         f"error: stopped, but {len(failed)} of {len(ranks)} ranks ended before they had saved what there is "
-        "to save\n  try: the same command continues from the last checkpoint",
-        file=sys.stderr,
+        "to save\n  try: the same command continues from the last checkpoint"
     )
     return 1
 
@@ -126,7 +125,7 @@ def _outcome(failed: dict[int, int], node: Node) -> int:
     """Ranks say themselves what is wrong, unless a signal ended them."""
     for local_rank, code in failed.items():
         if code < 0:
-            print(f"error: {_killed(node.first_rank + local_rank, -code)}", file=sys.stderr)
+            terminal.warn(f"error: {_killed(node.first_rank + local_rank, -code)}")
     return max(1, *failed.values()) if failed else 0
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import queue
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
+from dragoman import terminal
 from dragoman.errors import DragomanError
 from dragoman.launch import environment, node
 from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
@@ -44,7 +44,7 @@ def run(training: Training, hosts: Sequence[Host]) -> int:
             stack.enter_context(_remote(number, host, width, events)) for number, host in enumerate(hosts)
         ]
         address, port = meeting_point(remotes)
-        print(_plan(remotes, hosts, address, port), flush=True)
+        terminal.say(_plan(remotes, hosts, address, port))
         size, first_rank = sum(host.workers for host in hosts), 0
         for remote, host in zip(remotes, hosts, strict=True):
             part = Node(host.workers, first_rank, size, address, port)
@@ -88,9 +88,7 @@ def _remote(number: int, host: Host, width: int, events: Events) -> Remote:
     def show(line: str, is_error: bool) -> None:
         try:
             with _printing:
-                print(
-                    f"{host.name:<{width}} | {line}", file=sys.stderr if is_error else sys.stdout, flush=True
-                )
+                (terminal.warn if is_error else terminal.say)(f"{host.name:<{width}} | {line}")
         except BrokenPipeError:  # nobody reads any more
             events.put(_STOP)
 
@@ -119,13 +117,11 @@ def _outcome(failed: Sequence[Remote]) -> int:
     """Names the host to look at: one that was lost rather than those that missed it."""
     lost = [remote for remote in failed if remote.exit_code is None]
     for remote in lost:
-        print(f"error: {remote.lost()}", file=sys.stderr)
+        terminal.warn(f"error: {remote.lost()}")
     if lost:
-        print(
-            "  the other hosts were ended; the same command goes on from the last checkpoint", file=sys.stderr
-        )
+        terminal.warn("  the other hosts were ended; the same command continues from the last checkpoint")
     elif failed:
-        print(f"error: training failed on {failed[0].name}; the lines above say why", file=sys.stderr)
+        terminal.warn(f"error: training failed on {failed[0].name}; the lines above say why")
     return max((max(1, remote.exit_code or 1) for remote in failed), default=0)
 
 

@@ -13,6 +13,7 @@ from typing import IO
 import torch
 
 from dragoman import atomic
+from dragoman.errors import naming
 from dragoman.sync.agree import decided_by_main, done_by, stop_all_if_one_failed
 from dragoman.sync.world import World
 
@@ -76,7 +77,7 @@ class Chain:
     def replace(self, origin: Path, to: Path) -> int:
         """A file in place of the one that is there, in one move; how many bytes. Collective."""
         unfinished = to.with_name(to.name + atomic.UNFINISHED)
-        done_by(self._world, self._receives, lambda: to.parent.mkdir(parents=True, exist_ok=True))
+        done_by(self._world, self._receives, lambda: _make_room(unfinished))
         sent = self.file(origin, unfinished)
         done_by(self._world, self._receives, lambda: atomic.take_name(unfinished, to))
         return sent
@@ -112,7 +113,7 @@ class Chain:
         if self._after is not None:
             self._world.send(chunk, self._after)
         if self._receives:
-            failure = _failure_of(lambda: file.write(chunk.numpy().data))
+            failure = _failure_of(lambda: _write(file, chunk))
         return failure
 
     def _heard(self, names: Sequence[str]) -> list[str]:
@@ -122,7 +123,22 @@ class Chain:
 
 
 def _open(path: Path, way: str) -> IO[bytes]:
-    return open(path, way)  # closed by the stack of its caller
+    return open(path, way, opener=_no_link if way == "wb" else None)  # closed by the stack of its caller
+
+
+def _no_link(path: str, flags: int) -> int:
+    """A link that others put where a file arrives must not lead it elsewhere."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def _make_room(unfinished: Path) -> None:
+    unfinished.parent.mkdir(parents=True, exist_ok=True)
+    atomic.remove(unfinished)  # left by a killed process
+
+
+def _write(file: IO[bytes], chunk: torch.Tensor) -> None:
+    with naming(file.name):
+        file.write(chunk.numpy().data)
 
 
 def _read(file: IO[bytes], length: int) -> torch.Tensor:

@@ -40,6 +40,11 @@ def test_ranks_that_get_nothing_are_not_kept_waiting(done: Path) -> None:
     assert not list(nothing.iterdir())
 
 
+def test_a_link_in_the_place_of_a_file_that_arrives_is_not_followed(done: Path) -> None:
+    assert (done / "sending_past_one" / "another's").read_text() == "untouched"
+    assert not (done / "sending_past_one" / "1" / "file").is_symlink()
+
+
 def test_hosts_with_one_disk_are_told_from_hosts_with_two(done: Path) -> None:
     for rank in "012":
         assert (done / "owners" / f"found-{rank}").read_text() == "{0: 0, 1: 1, 2: 0}"

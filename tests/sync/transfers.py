@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from dragoman import atomic
 from dragoman.errors import DataError, DragomanError
 from dragoman.sync import transfer
 from dragoman.sync import world as worlds
@@ -36,6 +37,9 @@ def sending_past_one(world: World, folder: Path) -> None:
     own.mkdir(parents=True)
     if world.rank == 0:
         (own / "file").write_bytes(content(100 * SMALL_CHUNK))
+    if world.rank == 1:
+        (folder / "another's").write_text("untouched")
+        (own / f"file{atomic.UNFINISHED}").symlink_to(folder / "another's")
     assert Chain(world, 0, [1]).files(own, ["file"]) == 100 * SMALL_CHUNK
 
 
