@@ -10,6 +10,7 @@ from dragoman.config import CleanRules
 from dragoman.data import recipes
 from dragoman.data.download import place
 from dragoman.data.recipes.sgm import sgm_to_lines
+from dragoman.data.recipes.wmt16_en_de import PUBLISHED, TRAINING
 from dragoman.errors import DownloadError
 
 SGM = """<srcset setid="newstest" srclang="any">
@@ -59,6 +60,10 @@ def archives(mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("wmt13", "wmt14"):
         content = (mirror.folder / place(DATASETS[name].data[0])).read_bytes()
         monkeypatch.setattr(DATASETS[name], "md5", [hashlib.md5(content).hexdigest()])
+    for name, url, _ in TRAINING:
+        if name in PUBLISHED:
+            content = (mirror.folder / place(url)).read_bytes()
+            monkeypatch.setitem(PUBLISHED, name, hashlib.sha256(content).hexdigest())
 
 
 @pytest.mark.usefixtures("archives")
@@ -82,6 +87,16 @@ def test_the_three_corpora_and_both_test_sets_are_collected(downloader, pairs, t
 def test_a_test_set_that_is_not_the_published_one_is_refused(downloader, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(DATASETS["wmt14"], "md5", ["84c597844c1542e29c2aff23aaee4310"])
     with pytest.raises(DownloadError, match="published: 84c597844c1542e29c2aff23aaee4310"):
+        recipes.find("wmt16-en-de").collect(tmp_path / "text", downloader.fetch)
+
+
+@pytest.mark.usefixtures("archives")
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_training_text_that_is_not_the_published_one_is_refused(
+    downloader, monkeypatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setitem(PUBLISHED, name, "0" * 64)
+    with pytest.raises(DownloadError, match="published: 0000"):
         recipes.find("wmt16-en-de").collect(tmp_path / "text", downloader.fetch)
 
 
