@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from tests.fuzz import driver
+from tests.fuzz import driver, finds
 from tests.fuzz.child import OUTCOMES, Find
 from tests.fuzz.driver import Tally
 from tests.fuzz.entrances import ENTRANCES
@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1_000, help="inputs for each entrance")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--seconds", type=float, help="at most, for each entrance")
+    parser.add_argument("--keep", action="store_true", help="the input of each distinct find, as a test")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the folder goes with us
     inputs = range(asked.first, asked.first + asked.count)
@@ -32,6 +33,8 @@ def main() -> None:
             for said in driver.run(entrance, inputs, folder, asked.seconds):
                 if isinstance(said, Find):
                     print(f"FIND {said}", flush=True)
+                    if asked.keep:
+                        finds.keep(said)
                 else:
                     tallies.append(said)
                     print(f"{_row(said)}", file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -30,8 +30,10 @@ STUCK_SECONDS = 60.0  # without computing, or in a library that no signal reache
 MOST_BYTES = 500 * 2**20  # for one input
 _GUARD_BYTES = 3 * 2**30  # nothing may take the machine's memory meanwhile
 _NOTABLE_BYTES = 50 * 2**20
+_MOST_LEFT_BEHIND = 2**30  # by all inputs so far, in libraries that keep what they had
 
 ACCEPTED, REFUSED, SYSTEM = "accepted", "refused", "system"  # system: an OSError that names its file
+LAST_INPUT = "last-input"  # a file
 OUTCOMES = (ACCEPTED, REFUSED, SYSTEM, "find")
 
 _PACKAGE = f"{Path(dragoman.__file__).parent}/"
@@ -45,6 +47,11 @@ class Find:
     kind: str  # the type of the exception, or what else went wrong
     place: str  # the innermost line of ours
     said: str
+    data: bytes = field(default=b"", repr=False, compare=False)  # the input; of the first of its kind
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.place
 
     def __str__(self) -> str:
         where = f"{self.place or 'no line of ours'} ({self.entrance}, number {self.number})"
@@ -69,34 +76,32 @@ def work(
     warnings.simplefilter("ignore")
     logging.disable()
     content, feed = entrance.open(*places)
-    _limit_memory()
+    fresh = _memory()[0]
+    resource.setrlimit(resource.RLIMIT_AS, (fresh + _GUARD_BYTES,) * 2)
     watch = _Watch(entrance.slow_seconds)
+    told: set[tuple[str, str]] = set()
     deadline = None if seconds is None else time.monotonic() + seconds
     for index, chosen in enumerate(inputs):
         at.value = index
         number, data = (
             (-1, chosen) if isinstance(chosen, bytes) else (chosen, made(entrance, content, chosen))
         )
+        (places[1] / LAST_INPUT).write_bytes(data)  # for the parent, if this is the end
         outcome = _outcome(entrance, number, watch.feeding(feed, data), str(places[1]))
         if watch.grown():
             outcome = Find(entrance.name, number, "memory", "", f"{len(data):,} bytes of input")
-        is_find = isinstance(outcome, Find)
-        counts[OUTCOMES.index("find" if is_find else outcome)] += 1
-        if is_find:
-            say.send(outcome)
-        if deadline and time.monotonic() > deadline:
-            break
+        if isinstance(outcome, Find):
+            say.send(outcome if outcome.key in told else replace(outcome, data=data))
+            told.add(outcome.key)
+        counts[OUTCOMES.index("find" if isinstance(outcome, Find) else outcome)] += 1
+        if (deadline and time.monotonic() > deadline) or _memory()[0] > fresh + _MOST_LEFT_BEHIND:
+            break  # the parent starts another for the rest
     say.send(None)
     os._exit(0)  # threads of the server may wait for ever
 
 
 def made(entrance: Entrance, content: Sequence[bytes], number: int) -> bytes:
     return mutate.make(entrance.name, entrance.kind, content, number)
-
-
-def _limit_memory() -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + _GUARD_BYTES,) * 2)
 
 
 class _Watch:
@@ -112,7 +117,7 @@ class _Watch:
         signal.signal(signal.SIGUSR1, self._thread_died)
         threading.excepthook = self._in_thread
         gc.freeze()
-        self._floor = _resident_bytes()
+        self._floor = _memory()[1]
 
     def feeding(self, feed: Any, data: bytes) -> BaseException | None:
         """What came of it."""
@@ -138,7 +143,7 @@ class _Watch:
         is_much = peak > self._floor + MOST_BYTES
         with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        self._floor = _resident_bytes()
+        self._floor = _memory()[1]
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > self._floor + _NOTABLE_BYTES:
             self._floor = peak  # where that may not be done
         return is_much
@@ -157,8 +162,10 @@ class _Watch:
             raise died
 
 
-def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+def _memory() -> tuple[int, int]:
+    """Bytes that are mapped, and those of them that are in use."""
+    mapped, used, *_ = Path("/proc/self/statm").read_text().split()
+    return int(mapped) * resource.getpagesize(), int(used) * resource.getpagesize()
 
 
 def _outcome(entrance: Entrance, number: int, error: BaseException | None, own: str) -> str | Find:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fuzz import seeds
-from tests.fuzz.child import OUTCOMES, PLACE, STUCK_SECONDS, Find, place, work
+from tests.fuzz.child import LAST_INPUT, OUTCOMES, PLACE, STUCK_SECONDS, Find, place, work
 from tests.fuzz.entrances import Entrance
 
 _processes = multiprocessing.get_context("forkserver")
@@ -37,9 +37,8 @@ class Tally:
 
     def add(self, find: Find) -> bool:
         """Whether it is the first of its kind."""
-        key = (find.kind, find.place)
-        self.times[key] = self.times.get(key, 0) + 1
-        return self.finds.setdefault(key, find) is find
+        self.times[find.key] = self.times.get(find.key, 0) + 1
+        return self.finds.setdefault(find.key, find) is find
 
 
 @contextlib.contextmanager
@@ -70,13 +69,14 @@ def run(
             yield from (find for find in child.finds() if tally.add(find))
             for name, count in zip(OUTCOMES, child.counts, strict=True):
                 tally.counts[name] += count
-            if child.end is None:
-                break
             if child.at.value < 0:
                 raise RuntimeError(f"{entrance.name} could not be opened: {child.end}")
             at += child.at.value + 1
+            if child.end is None:
+                continue
             number = inputs[at - 1]
-            find = Find(entrance.name, number if isinstance(number, int) else -1, *child.end)
+            data = (child.own / LAST_INPUT).read_bytes()
+            find = Find(entrance.name, number if isinstance(number, int) else -1, *child.end, data)
             tally.counts["find"] += 1
             if tally.add(find):
                 yield find

@@ -37,16 +37,16 @@ def _file(
     return Entrance(name, kind, partial(feeds.file, path, content, use), quick=quick)
 
 
-def _word(name: str, content: Sequence[bytes], use: Callable[[str], object]) -> Entrance:
-    return Entrance(name, "text", partial(feeds.word, content, use), names_file=False, quick=500)
+def _word(name: str, content: Sequence[bytes], use: Callable[[str], object], quick: int = 300) -> Entrance:
+    return Entrance(name, "text", partial(feeds.word, content, use), names_file=False, quick=quick)
 
 
 def _data(path: str, kind: Kind) -> Entrance:
-    return Entrance(f"data {path}", kind, partial(feeds.data_set, path))
+    return Entrance(f"data {path}", kind, partial(feeds.data_set, path), quick=60)
 
 
 def _checkpoint(path: str, kind: Kind) -> Entrance:
-    return Entrance(f"checkpoint {path}", kind, partial(feeds_models.saved, path), quick=60)
+    return Entrance(f"checkpoint {path}", kind, partial(feeds_models.saved, path), quick=20)
 
 
 def _http(name: str, kind: Kind, path: str, content_type: str, content: Sequence[bytes]) -> Entrance:
@@ -58,14 +58,14 @@ JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 TRAIN, PREPARE = (config_text(settings).encode() for settings in (Training(), Preparation()))
 
 ENTRANCES = (
-    _file("config train", "toml", "a.toml", [TRAIN], partial(feeds.settings, Training)),
-    _file("config prepare", "toml", "a.toml", [PREPARE], partial(feeds.settings, Preparation)),
-    _file("config as text", "text", "a.toml", [TRAIN], partial(feeds.settings, Training)),
+    _file("config train", "toml", "a.toml", [TRAIN], partial(feeds.settings, Training), quick=100),
+    _file("config prepare", "toml", "a.toml", [PREPARE], partial(feeds.settings, Preparation), quick=100),
+    _file("config as text", "text", "a.toml", [TRAIN], partial(feeds.settings, Training), quick=100),
     _word("config --set", seeds.SETS, feeds.sets),
-    _file("facts of diagnose", "toml", "facts.toml", [seeds.FACTS], feeds_runs.given, quick=40),
+    _file("facts of diagnose", "toml", "facts.toml", [seeds.FACTS], feeds_runs.given, quick=15),
     _word("--hosts", seeds.HOSTS, hosts.parse),
-    _word("--link", seeds.FIGURES, Link.parse),
-    _word("figures", seeds.FIGURES, feeds.figure),
+    _word("--link", seeds.FIGURES, Link.parse, quick=15),
+    _word("figures", seeds.FIGURES, feeds.figure, quick=25),
     _data("card.json", "json"),
     _data("train/source.tokens", "bytes"),
     _data("train/target.offsets", "bytes"),
@@ -79,12 +79,12 @@ ENTRANCES = (
     _checkpoint("model.safetensors", "bytes"),
     _checkpoint("optimizer.safetensors", "bytes"),
     _checkpoint("vocabulary.model", "bytes"),
-    Entrance("provenance.json", "json", feeds_models.languages, quick=60),
-    Entrance("exported config.json", "json", feeds_models.exported, quick=60),
-    Entrance("records.db", "sql", feeds_runs.reported, quick=25),
-    Entrance("records.db bytes", "bytes", feeds_runs.reported, quick=25),
-    Entrance("records.db compared", "sql", feeds_runs.compared, quick=25),
-    Entrance("plan.json", "json", feeds_runs.plan, quick=60),
+    Entrance("provenance.json", "json", feeds_models.languages, quick=25),
+    Entrance("exported config.json", "json", feeds_models.exported, quick=50),
+    Entrance("records.db", "sql", feeds_runs.reported, quick=12),
+    Entrance("records.db bytes", "bytes", feeds_runs.reported, quick=15),
+    Entrance("records.db compared", "sql", feeds_runs.compared, quick=12),
+    Entrance("plan.json", "json", feeds_runs.plan, quick=25),
     _file("corpus lines", "text", "a.en", [seeds.LINES], feeds.side_by_side),
     _file("corpus tsv", "text", "a.tsv", [seeds.TSV], feeds.pairs),
     _file("corpus tmx", "text", "a.tmx", [seeds.TMX], feeds.pairs),
@@ -99,15 +99,15 @@ ENTRANCES = (
     _file("document xliff", "text", "a.xlf", seeds.XLIFF, feeds.translated),
     _file("document po", "text", "a.po", seeds.PO, feeds.translated),
     _file("document compressed", "bytes", "a.txt", seeds.compressed(seeds.LINES), feeds.translated),
-    _file("log OpenSeq2Seq", "text", "nohup.out", seeds.openseq2seq(), feeds_runs.log, quick=25),
-    _file("log fairseq", "text", "train.log", seeds.fairseq(), feeds_runs.log, quick=25),
-    _file("log Hugging Face", "json", "trainer_state.json", seeds.trainer_state(), feeds_runs.log, quick=25),
-    _file("log TensorBoard", "bytes", "events.out.tfevents.1.a", seeds.events(), feeds_runs.log, quick=25),
-    _file("log nmon", "text", "a.nmon", seeds.nmon(), feeds_runs.log, quick=25),
-    _file("log nvidia-smi", "text", "smi.txt", seeds.nvidia(), feeds_runs.log, quick=25),
-    _file("log TensorFlow index", "bytes", "model-500.index", seeds.tf_index(), feeds_runs.log, quick=25),
-    _file("log rows of CSV", "text", "runs.csv", [seeds.CSV], feeds_runs.rows_of, quick=25),
-    Entrance("agent messages", "json", feeds_programs.said_by_agent, names_file=False, quick=60),
+    _file("log OpenSeq2Seq", "text", "nohup.out", seeds.openseq2seq(), feeds_runs.log, quick=8),
+    _file("log fairseq", "text", "train.log", seeds.fairseq(), feeds_runs.log, quick=6),
+    _file("log Hugging Face", "json", "trainer_state.json", seeds.trainer_state(), feeds_runs.log, quick=8),
+    _file("log TensorBoard", "bytes", "events.out.tfevents.1.a", seeds.events(), feeds_runs.log, quick=8),
+    _file("log nmon", "text", "a.nmon", seeds.nmon(), feeds_runs.log, quick=12),
+    _file("log nvidia-smi", "text", "smi.txt", seeds.nvidia(), feeds_runs.log, quick=12),
+    _file("log TensorFlow index", "bytes", "model-500.index", seeds.tf_index(), feeds_runs.log, quick=40),
+    _file("log rows of CSV", "text", "runs.csv", [seeds.CSV], feeds_runs.rows_of, quick=6),
+    Entrance("agent messages", "json", feeds_programs.said_by_agent, names_file=False, quick=200),
     _http("HTTP translate", "json", "/v1/translate", JSON, seeds.TRANSLATE),
     _http("HTTP LibreTranslate", "json", "/translate", JSON, seeds.LIBRE),
     _http("HTTP form", "text", "/translate", FORM, seeds.FORMS),

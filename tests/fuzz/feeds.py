@@ -29,6 +29,7 @@ from dragoman.foreign import figures
 from tests.fuzz import seeds
 
 Feed = Callable[[bytes], object]
+_LONGEST_WORD_BYTES = 2**17 - 1  # of Linux
 Opened = tuple[Sequence[bytes], Feed]  # valid input, and what takes one
 
 
@@ -45,8 +46,12 @@ def file(
 
 
 def word(content: Sequence[bytes], use: Callable[[str], object], shared: Path, own: Path) -> Opened:
-    """A word of a command line: text without NUL, bytes that are no text as the system passes them on."""
-    return content, lambda data: use(data.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
+    """A word of a command line, as the system passes it on: without NUL, and no longer than one may be."""
+
+    def feed(data: bytes) -> None:
+        use(data.replace(b"\0", b"")[:_LONGEST_WORD_BYTES].decode("utf-8", "surrogateescape"))
+
+    return content, feed
 
 
 def is_one_of_many(data: bytes) -> bool:

@@ -20,7 +20,7 @@ def database(data: bytes, other: bytes, draw: random.Random) -> bytes:
     with closing(sqlite3.connect(":memory:")) as opened:
         opened.deserialize(data)
         for _ in range(some(draw)):
-            with suppress(sqlite3.Error):  # a table that the change before took away
+            with suppress(sqlite3.Error):  # a column that an index or an earlier change stands against
                 _change_tables(opened, draw)
         opened.commit()
         return opened.serialize()
@@ -30,6 +30,8 @@ def _change_tables(database: sqlite3.Connection, draw: random.Random) -> None:
     names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     table = draw.choice([*names, "facts", "steps", "events", "evaluations", "attempts", "probes"])
     columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+    if not columns:  # gone by an earlier change
+        return
     column = draw.choice(columns)
     rows = [row for (row,) in database.execute(f"SELECT rowid FROM {table}")]
     which = f"WHERE rowid = {draw.choice(rows or [0])}"
