@@ -77,7 +77,7 @@ def load(paths: Sequence[Path], device: torch.device) -> LoadedModel:
     """A model in evaluation mode; the mean of several."""
     folders = [_verified(path) for path in paths]
     settings = own_settings(folders[0])
-    tokenizer = Tokenizer.load(folders[0] / VOCABULARY_FILE)
+    tokenizer = Tokenizer.load(folders[0] / VOCABULARY_FILE, CheckpointError)
     model = _without_weights(folders, settings.model, len(tokenizer))
     model.to_empty(device=torch.device("cpu")).load_state_dict(_mean(folders))
     return LoadedModel(model.to(device).eval(), tokenizer, settings)
@@ -122,7 +122,7 @@ def _without_weights(folders: Sequence[Path], measures: Model, vocabulary: int) 
 def check_fits(path: Path, wanted: Model, tokenizer: Tokenizer) -> None:
     """Can these weights begin a run of this shape, with this vocabulary?"""
     folder = _verified(path)
-    other = Tokenizer.load(folder / VOCABULARY_FILE)
+    other = Tokenizer.load(folder / VOCABULARY_FILE, CheckpointError)
     if other.sha256 != tokenizer.sha256:
         raise DataError(
             f"its vocabulary ({len(other):,} pieces) is not that of the data set ({len(tokenizer):,} pieces)",
