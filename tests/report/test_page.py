@@ -2,6 +2,7 @@ import json
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from dragoman.explain.finding import QUESTIONS
@@ -83,6 +84,10 @@ def test_hostile_text_is_shown_not_run() -> None:
     records, findings = build.rich(200, name=HOSTILE), build.findings()
     records.facts.settings = {"train.rate": HOSTILE, HOSTILE: 1}
     records.facts.hosts = [HOSTILE, HOSTILE]
+    records.facts.gradient_interfaces = [HOSTILE, HOSTILE]
+    records.facts.exchange_why = records.facts.device = records.facts.data_card["fingerprint"] = HOSTILE
+    records.attempts[0].reason = HOSTILE
+    records.nics["interface"] = np.full(len(records.nics["interface"]), HOSTILE)
     records.facts.checkpoint_files = [{"name": HOSTILE, "bytes": 5, "purpose": HOSTILE}]
     findings[0].answer = HOSTILE
     findings[7].numbers = {"files": [{"name": HOSTILE, "bytes": 5}], HOSTILE: HOSTILE}

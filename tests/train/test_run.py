@@ -10,6 +10,7 @@ import pytest
 from dragoman.errors import DataError, DataSetError, UsageError
 from dragoman.rundir import RunFolder
 from dragoman.train.run import check
+from tests import ranks
 from tests.train import runs
 from tests.train.conftest import Here
 from tests.train.runs import Task
@@ -74,5 +75,16 @@ def test_a_run_leaves_nothing_in_the_temporary_folder(task: Task, tmp_path: Path
     with runs.started_training(task, tmp_path / "run", "train.steps=2", env=environment) as process:
         _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
     assert process.returncode == 0, stderr
-    left = [path.name for path in (tmp_path / "tmp").iterdir()]
-    assert [name for name in left if not name.startswith("torchelastic_")] == []
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_second_training_of_a_run_is_refused_and_the_first_goes_on(here: Here, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = runs.arguments(here.task, run, "train.steps=100000", "evaluate.every=100000")
+    with ranks.started("dragoman", words, 1) as (first,):
+        runs.wait_until("a step", lambda: runs.reached(run, 1) or not first.process.is_alive())
+        with pytest.raises(UsageError, match="another process is training this run"):
+            here.train(run, "train.steps=100000", "evaluate.every=100000")
+        step = max(runs.steps_in_log(run))
+        runs.wait_until("another step", lambda: runs.reached(run, step + 1) or not first.process.is_alive())
+        assert first.process.is_alive()
