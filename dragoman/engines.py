@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,8 +13,9 @@ from dragoman import temporary
 from dragoman.data.parallel import cores
 from dragoman.decode.engine import CTRANSLATE2_FILE, Engine
 from dragoman.decode.torch_engine import TorchEngine
-from dragoman.errors import RecordsError, UsageError, reading
+from dragoman.errors import UsageError
 from dragoman.export import contents
+from dragoman.measure import provenance
 from dragoman.rundir import RunFolder
 from dragoman.train import models
 from dragoman.train.models import LoadedModel
@@ -75,12 +75,8 @@ def load_weights(
 
 def _languages(checkpoint: Path) -> tuple[str, str] | None:
     """Of the run that a checkpoint stands in."""
-    provenance = RunFolder(checkpoint.resolve().parent.parent).provenance
-    if not provenance.is_file():
-        return None
-    with reading(provenance, RecordsError):
-        facts = json.loads(provenance.read_text(encoding="utf-8"))
-        source, target = facts.get("source_language"), facts.get("target_language")
+    facts = provenance.load(RunFolder(checkpoint.resolve().parent.parent).provenance)
+    source, target = facts.get("source_language"), facts.get("target_language")
     return (str(source), str(target)) if source and target else None
 
 

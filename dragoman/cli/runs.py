@@ -21,7 +21,8 @@ def report(
 ) -> None:
     """Answer the eleven questions about a run, with numbers, evidence and advice.
 
-    Writes report.html (one file, opens offline), report.md and findings.json into the run folder.
+    Writes report.html (one file, opens offline), report.md and findings.json into the run folder, where that
+    is allowed; the answers are printed in any case.
 
     Example: dragoman report runs/demo --price-per-hour 0.90
     """
@@ -32,13 +33,16 @@ def report(
 
     records = database.read(RunFolder(run).records)
     findings = explain(records, price_per_hour)
-    write.write(records, findings, run)
+    obstacle = write.write_if_allowed(records, findings, run)
     comparison = planned.compare(run, records, findings)
     if as_json:
         terminal.answer(write.json_text(records, findings, comparison))
     else:
         text.show(records, findings, comparison=comparison)
-        terminal.say(f"Page: {run / write.PAGE_FILE}")
+        if not obstacle:
+            terminal.say(f"Page: {run / write.PAGE_FILE}")
+    if obstacle:
+        terminal.warn(f"note: no page was written: {obstacle}\n  try: a copy of the run folder, or --json")
 
 
 def compare(

@@ -27,13 +27,14 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
 from dragoman import atomic
-from dragoman.errors import DataError
+from dragoman.errors import RecordsError, reading
+from dragoman.measure import plausible, untrusted
 from dragoman.measure.records import (
     COLUMNS,
     TEXT_COLUMNS,
@@ -59,16 +60,18 @@ _MODELS: dict[str, type[BaseModel]] = {
 class RecordsFile:
     """records.db, open for writing. Only rank 0 has one."""
 
+    past: list[Attempt]  # starts of the run before this one
+    last_time: float  # of the newest row; -inf where there is none
+
     def __init__(self, path: Path):
-        try:
+        hint = "see whether the disk is full; a damaged file can be moved away, and a new one is begun"
+        with reading(path, RecordsError, hint):
             self._database = sqlite3.connect(path, check_same_thread=False)
+            untrusted.guard(self._database, path)
             self._create()
-        except sqlite3.DatabaseError as error:
-            raise DataError(
-                f"the records cannot be written: {error}",
-                path=path,
-                hint="see whether the disk is full; a damaged file can be moved away, and a new one is begun",
-            ) from None
+            self.past = self._attempts()
+            self.last_time = self._last_time()
+            self._database.set_progress_handler(None, 0)
 
     def _create(self) -> None:
         """What is not there yet."""
@@ -76,6 +79,8 @@ class RecordsFile:
         self._database.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
         with self._database:
             self._database.execute("CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT)")
+            if (schema := self.fact("schema")) not in (None, SCHEMA):
+                raise ValueError(f"schema {schema}, not {SCHEMA}")
             for table, columns in COLUMNS.items():
                 spec = ", ".join(f"{name} {kind}" for name, kind in columns.items())
                 self._database.execute(f"CREATE TABLE IF NOT EXISTS {table} ({spec})")
@@ -84,15 +89,13 @@ class RecordsFile:
             self._database.execute("CREATE INDEX IF NOT EXISTS steps_by_step ON steps (step)")
         self.write_facts({"schema": SCHEMA})
 
-    def attempts(self) -> list[Attempt]:
-        """The starts of the run so far."""
+    def _attempts(self) -> list[Attempt]:
         return sorted(_models(self._database, "attempts", Attempt), key=lambda attempt: attempt.number)
 
-    def last_time(self) -> float:
-        """Of the newest row; -inf where there is none."""
+    def _last_time(self) -> float:
         queries = ("SELECT max(ended) FROM steps", "SELECT max(time + span) FROM hosts")
         found = [self._database.execute(query).fetchone()[0] for query in queries]
-        for attempt in self.attempts():
+        for attempt in self.past:
             found += [attempt.started, attempt.ended]
         found += [event.time + event.seconds for event in _models(self._database, "events", Event)]
         return max((float(time) for time in found if time is not None), default=-math.inf)
@@ -154,19 +157,15 @@ def attempts(path: Path) -> int:
     if not path.exists():
         return 0
     # rw: a reader that may not write leaves files behind, one that may takes them away again
-    with suppress(sqlite3.DatabaseError), closing(_connect(path, "rw")) as file:
+    with suppress(sqlite3.DatabaseError, RecordsError), closing(untrusted.connect(path, "mode=rw")) as file:
+        untrusted.guard(file, path)
         return int(file.execute("SELECT count(*) FROM attempts").fetchone()[0])
     return 0
 
 
-def _connect(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
-    """Without making the file. The path is part of a URI: # and ? and % in it must be quoted."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
-
-
 def last_reason(path: Path) -> str | None:
     """Why a run's newest attempt ended; None while it has not, or nothing is known of it."""
-    with suppress(DataError):
+    with suppress(RecordsError):
         if attempts := read(path).attempts:
             return attempts[-1].reason
     return None
@@ -178,7 +177,11 @@ def snapshot(path: Path) -> Iterator[Path]:
     whole = path.with_name(path.name + atomic.UNFINISHED)
     whole.unlink(missing_ok=True)
     try:
-        with closing(sqlite3.connect(path)) as database, closing(sqlite3.connect(whole)) as copy:
+        with (
+            reading(path, RecordsError, hint="move it away"),
+            closing(sqlite3.connect(path)) as database,
+            closing(sqlite3.connect(whole)) as copy,
+        ):
             database.backup(copy)
         yield whole
     finally:
@@ -201,18 +204,18 @@ def _by_the_minute(name: str) -> str:
 def read(path: Path) -> Records:
     """The records of a run, also while it is running."""
     if not path.exists():
-        raise DataError("no records here", path=path, hint="give a run folder made by dragoman train")
-    database = _connect(path, "ro")
-    try:
+        raise RecordsError("no records here", path=path, hint="give a run folder made by dragoman train")
+    with reading(path, RecordsError), untrusted.opened(path) as database:
         facts = {key: json.loads(value) for key, value in database.execute("SELECT key, value FROM facts")}
-        if facts.pop("schema", None) != SCHEMA:
-            raise DataError(f"not records of schema {SCHEMA}", path=path)
+        if (schema := facts.pop("schema", None)) != SCHEMA:
+            raise RecordsError(f"records of schema {schema}, not of {SCHEMA}", path=path)
         rows = {name: _models(database, name, model) for name, model in _MODELS.items()}
         tables = {name: _table(database, name) for name in COLUMNS}
-    except sqlite3.DatabaseError as error:
-        raise DataError(f"not a records file: {error}", path=path) from None
-    finally:
-        database.close()
+        return _assembled(facts, rows, tables)
+
+
+def _assembled(facts: dict[str, Any], rows: dict[str, list[Any]], tables: dict[str, Table]) -> Records:
+    plausible.check(facts)
     attempts: list[Attempt] = sorted(rows["attempts"], key=lambda attempt: attempt.number)
     known = {name: value for name, value in facts.items() if name in RunFacts.model_fields}
     return Records(
@@ -231,20 +234,32 @@ def read(path: Path) -> Records:
 
 
 def _table(database: sqlite3.Connection, table: str) -> Table:
-    rows = database.execute(f"SELECT * FROM {table} ORDER BY rowid").fetchall()
+    rows = database.execute(f"SELECT {', '.join(COLUMNS[table])} FROM {table} ORDER BY rowid").fetchall()
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(COLUMNS[table])
     result: Table = {}
     for name, values in zip(COLUMNS[table], columns, strict=True):
         if name in TEXT_COLUMNS:
+            if not all(isinstance(value, str) for value in values):
+                raise ValueError(f"{name} is not text throughout")
             result[name] = np.array(values, dtype=str)
         else:
-            numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+            numbers = np.array([np.nan if value is None else _number(value) for value in values])
+            plausible.check_column(name, COLUMNS[table][name], numbers)
             result[column(name)] = numbers / 1e6 if name.endswith("_us") else numbers
     return result
 
 
 def _models(database: sqlite3.Connection, table: str, model: type[BaseModel]) -> list[Any]:
-    return [model.model_validate_json(row) for (row,) in database.execute(f"SELECT row FROM {table}")]
+    rows = [model.model_validate_json(row) for (row,) in database.execute(f"SELECT row FROM {table}")]
+    for row in rows:
+        plausible.check(vars(row))
+    return rows
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float):  # float() would take text and bytes as well
+        raise ValueError(f"{str(value)[:20]!r} is not a number")
+    return float(value)
 
 
 def _superseded_from(attempts: Iterable[Attempt], number: int) -> float:

@@ -8,10 +8,15 @@ import subprocess
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
-from dragoman.data.store import DataSet
-from dragoman.sync.world import World
+from dragoman.errors import RecordsError, reading
+from dragoman.measure import plausible
+
+if TYPE_CHECKING:  # a report reads it without torch
+    from dragoman.data.store import DataSet
+    from dragoman.sync.world import World
 
 _PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "safetensors")
 
@@ -36,6 +41,18 @@ def describe(command: str, world: World, data: DataSet, parameters: int) -> str:
         "target_language": data.card.target_language,
     }
     return json.dumps(facts, indent=1)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What provenance.json holds; empty where there is none."""
+    if not path.is_file():
+        return {}
+    with reading(path, RecordsError, hint="move it away; it only tells where the run came from"):
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        plausible.check(facts)
+        if not isinstance(facts, dict):
+            raise ValueError("no JSON object")
+    return facts
 
 
 def _git_commit() -> str | None:

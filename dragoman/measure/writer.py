@@ -29,8 +29,8 @@ class Writer:
 class FileWriter(Writer):
     def __init__(self, path: Path):
         self._file = RecordsFile(path)
-        self.attempts = self._file.attempts()
-        self.last_time = self._file.last_time()
+        self.attempts = self._file.past
+        self.last_time = self._file.last_time
         self.spent = self._file.fact("recording_seconds") or 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field
 
 from dragoman import atomic
-from dragoman.errors import DataError
+from dragoman.errors import RecordsError, reading
 from dragoman.plan import alternatives
 from dragoman.plan.alternatives import Alternative
 from dragoman.plan.estimate import Estimate
@@ -19,13 +19,20 @@ from dragoman.plan.request import Plan
 SCHEMA = 1
 
 
+Amount = Annotated[float, Field(ge=0, le=1e24, allow_inf_nan=False)]
+
+
 class Number(BaseModel):
     """An estimate, read back."""
 
-    value: float
-    low: float
-    high: float
+    value: Amount
+    low: Amount
+    high: Amount
     source: str = ""
+
+
+class Steps(Number):
+    value: Annotated[float, Field(ge=1, le=1e12)]
 
 
 class Saved(BaseModel):
@@ -33,13 +40,13 @@ class Saved(BaseModel):
 
     schema_version: int
     cluster: str
-    steps: Number
+    steps: Steps
     step_seconds: Number
     step_parts_seconds: dict[str, Number]
     seconds: Number
     run_parts_seconds: dict[str, Number]
     disk_bytes: Number
-    ranks: int
+    ranks: Annotated[int, Field(ge=1, le=10**9)]
 
 
 def text(plan: Plan) -> str:
@@ -53,14 +60,10 @@ def save(plan: Plan, path: Path) -> None:
 
 def load(path: Path) -> Saved | None:
     """None where no plan was made."""
-    try:
-        return Saved.model_validate_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (ValidationError, UnicodeDecodeError):
-        raise DataError(
-            "not a plan that this version reads", path=path, hint="remove it, or make it again: dragoman plan"
-        ) from None
+    with reading(path, RecordsError, hint="remove it, or make it again: dragoman plan"):
+        return Saved.model_validate_json(path.read_bytes())
 
 
 def document(plan: Plan) -> dict[str, Any]:

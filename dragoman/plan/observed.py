@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pydantic import ValidationError
 
 from dragoman import config
 from dragoman.config import Training
 from dragoman.data.card import Card
-from dragoman.errors import DataError
+from dragoman.errors import RecordsError, reading
 from dragoman.explain import placement
 from dragoman.explain.counterfactual import cost, link_rate, without_exchange
 from dragoman.explain.parts import StepParts, settled, step_parts
@@ -41,17 +40,14 @@ class Observed:
 
 
 def observe(path: Path) -> Observed:
-    records = placement.longest(database.read(RunFolder(path).records)).records
+    file = RunFolder(path).records
+    records = placement.longest(database.read(file)).records
     parts = step_parts(records)
     if parts is None or parts.computing is None:
-        raise DataError("no timed steps to plan by", path=path, hint="a run that has made some steps")
-    try:
+        raise RecordsError("no timed steps to plan by", path=path, hint="a run that has made some steps")
+    with reading(file, RecordsError, hint="a run of this version: it has settings and a data card"):
         settings = Training.model_validate(config.nested(records.facts.settings))
         corpus = Corpus.of(Card.model_validate(records.facts.data_card))
-    except ValidationError:
-        raise DataError(
-            "its settings or its data card are of another version", path=path, hint="a run of this version"
-        ) from None
     return Observed(_pace(records, parts, Work(settings, corpus), path.name), settings, corpus)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DataError
+from dragoman.errors import RecordsError
 from dragoman.explain.finding import Finding
 from dragoman.explain.parts import step_parts
 from dragoman.explain.placement import longest
@@ -62,7 +62,7 @@ def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Comp
     """None where no plan was made for the run, or it has made no step yet."""
     try:
         plan = document.load(RunFolder(folder).plan)
-    except DataError as error:
+    except RecordsError as error:
         return Comparison(f"plan.json: {error.what}.")
     placed = longest(records).records  # steps of several placements, taken together, are of none
     parts = step_parts(placed)
@@ -80,9 +80,8 @@ def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Comp
         if key in duration:
             share = 1.0 if name == "startup" else steps / plan.steps.value
             actual[key], planned[key] = duration[key], _scaled(number, share)
-    return Comparison(
-        _note(plan, placed, steps), [Part(name, planned[name], actual[name]) for name in planned]
-    )
+    both = [name for name in planned if name in actual]
+    return Comparison(_note(plan, placed, steps), [Part(name, planned[name], actual[name]) for name in both])
 
 
 def _scaled(number: Number, factor: float) -> Number:

@@ -9,19 +9,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dragoman.errors import RecordsError
 from dragoman.explain import words
+from dragoman.measure import provenance
 from dragoman.measure.records import FIRST_DATE, Records
 from dragoman.report import units
 from dragoman.rundir import RunFolder
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """The run folder's provenance.json; empty where there is none that can be read."""
+    """The run folder's provenance.json, or what is wrong with it: the answers do not depend on it."""
+    path = RunFolder(folder).provenance
     try:
-        value = json.loads(RunFolder(folder).provenance.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {"attempts": value}
+        return provenance.load(path)
+    except RecordsError as error:
+        return {path.name: error.what}
 
 
 def fact_rows(records: Records) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,17 @@ def write(records: Records, findings: Sequence[Finding], folder: Path) -> None:
     for name, text in texts.items():
         # A log may hold bytes that were no UTF-8 and came through as lone surrogates.
         atomic.write(folder / name, text.encode("utf-8", errors="replace"))
+
+
+def write_if_allowed(records: Records, findings: Sequence[Finding], folder: Path) -> str:
+    """Writes them, or tells why that is not allowed: a read-only disk is no reason to answer nothing."""
+    try:
+        write(records, findings, folder)
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        return f"{folder}: {error.strerror}"
+    return ""
 
 
 def json_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -166,3 +167,18 @@ def test_300_000_steps_on_64_ranks_stay_under_100_mb(file: RecordsFile, tmp_path
     database.close()
     size = (tmp_path / "records.db").stat().st_size
     assert size * 300_000 / (interval * intervals) < 90e6  # hosts' seconds and minutes need the rest
+
+
+def test_records_from_before_there_was_a_run_clock_are_read_and_continued(tmp_path: Path) -> None:
+    shutil.copyfile(Path(__file__).parents[1] / "runs" / "too-short.db", tmp_path / "records.db")
+    before = read(tmp_path / "records.db")
+    file = RecordsFile(tmp_path / "records.db")
+    (past,) = file.past
+    assert past.ended
+    assert past.clock_offset is None and not past.jumps
+    assert file.last_time >= past.ended
+    file.replace_attempt(Attempt(number=1, started=file.last_time, first_step=9, ranks=1, jump_before=5.0))
+    file.close()
+    after = read(tmp_path / "records.db")
+    assert [attempt.jumps for attempt in after.attempts] == [[], [5.0]]
+    assert len(after.steps["step"]) == min(8, len(before.steps["step"]))

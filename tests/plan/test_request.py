@@ -112,7 +112,7 @@ def test_a_saved_plan_is_read_back_and_damage_is_said(tmp_path: Path) -> None:
     assert saved
     assert saved.step_seconds.value == made.forecast.step_seconds.value
     path.write_text("{}")
-    with pytest.raises(DataError, match="not a plan that this version reads"):
+    with pytest.raises(DataError, match="plan.json: not a record"):
         document.load(path)
 
 

@@ -110,7 +110,7 @@ def test_without_a_plan_nothing_is_said_and_a_damaged_one_spoils_no_report(run: 
     assert comparison
     assert not comparison.rows
     write.write(records, explain(records), run)
-    assert "not a plan that this version reads" in (run / "report.md").read_text()
+    assert "plan.json: not a record" in (run / "report.md").read_text()
     RunFolder(run).plan.unlink()
     assert compare(run) is None
     write.write(records, explain(records), run)

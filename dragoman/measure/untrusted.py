@@ -1,0 +1,91 @@
+"""Opens an SQLite file that anybody may have written, wherever it lies, to read what its tables hold.
+
+What is in the file decides neither what is run (views, triggers and virtual tables are refused) nor how long
+reading takes, and nothing in its folder changes but SQLite's own -shm.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from dragoman.errors import RecordsError
+
+_LONGEST_VALUE = 16 << 20  # bytes; ours are far shorter
+_CHECK_EVERY = 10_000  # of SQLite's instructions
+# Reading a table takes about one instruction per column of a row, and a column has at least one byte.
+_INSTRUCTIONS_PER_BYTE, _INSTRUCTIONS = 20, 5_000_000
+_COPY_TRIES, _COPY_AGAIN_SECONDS = 20, 0.05
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection for reading, also while a run writes and where nothing can be written."""
+    with ExitStack() as stack:
+        connection = stack.enter_context(closing(_connect(path, stack)))
+        guard(connection, path)
+        connection.execute("PRAGMA query_only=ON")
+        yield connection
+
+
+def guard(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuses a file with more than plain tables, and bounds what reading it may take."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    left = _INSTRUCTIONS + _INSTRUCTIONS_PER_BYTE * path.stat().st_size
+
+    def is_too_much() -> bool:
+        nonlocal left
+        left -= _CHECK_EVERY
+        return left < 0
+
+    connection.set_progress_handler(is_too_much, _CHECK_EVERY)
+    connection.execute("PRAGMA trusted_schema=OFF")
+    for kind, name, made_by in connection.execute("SELECT type, name, sql FROM sqlite_schema"):
+        is_plain = (
+            kind == "index" or kind == "table" and not str(made_by).upper().startswith("CREATE VIRTUAL")
+        )
+        if not is_plain:
+            raise RecordsError(f"has a {kind} {name!r} where only plain tables belong", path=path)
+
+
+def _connect(path: Path, stack: ExitStack) -> sqlite3.Connection:
+    if os.access(path.parent, os.W_OK):
+        return connect(path, "mode=ro")  # shares the newest rows with a run that writes
+    if not _wal(path).exists():  # so nobody writes: a writer has one for as long as it lives
+        return connect(path, "mode=ro&immutable=1")
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")))
+    return connect(_copied(path, folder), "mode=rw")
+
+
+def connect(path: Path, options: str) -> sqlite3.Connection:
+    """Without making the file. The path is part of a URI: # and ? and % in it must be quoted."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)
+
+
+def _wal(path: Path) -> Path:
+    """The newest rows."""
+    return path.with_name(path.name + "-wal")
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    """The database with its newest rows, both of one moment: a run on another machine may be writing."""
+    for _ in range(_COPY_TRIES):
+        before = _state(path)
+        for source in (path, _wal(path)):
+            if source.exists():
+                shutil.copyfile(source, folder / source.name)
+        if _state(path) == before:
+            return folder / path.name
+        time.sleep(_COPY_AGAIN_SECONDS)
+    raise RecordsError("changes faster than it can be read", path=path, hint="read it where the run is")
+
+
+def _state(path: Path) -> list[tuple[int, int]]:
+    files = [file.stat() for file in (path, _wal(path)) if file.exists()]
+    return [(file.st_size, file.st_mtime_ns) for file in files]
