@@ -21,7 +21,9 @@ MOST_ROWS = 1_000_000  # of steps in memory; a longer run is thinned
 def assemble(run: Gathered, name: str) -> Records:
     _keep_newest(run)
     _mend_clocks(run)
-    run.settings = {name: _plain(value) for name, value in run.settings.items()}
+    run.settings = {
+        name: plain for name, value in run.settings.items() if (plain := _plain(value)) is not None
+    }
     run.say_what_was_left_out()
     attempts = _attempts(run)
     superseded_from = _superseded_from(run)
@@ -108,10 +110,12 @@ def _is_new(one: Start, other: Start) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it: a log may print any literal of Python."""
-    if isinstance(value, bool | str) or number(value) == value:
+    """A setting as JSON can hold it: a log may print any literal of Python. None for a number no run has."""
+    if isinstance(value, bool | str | None):
         return value
-    return None if value is None else repr(value)[:_LONGEST_SETTING]
+    if isinstance(value, int | float):
+        return value if number(value) == value else None
+    return repr(value)[:_LONGEST_SETTING]
 
 
 # --- time -------------------------------------------------------------------------------------------------

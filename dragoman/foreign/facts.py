@@ -14,11 +14,11 @@ from dragoman.errors import ConfigError, UsageError
 from dragoman.foreign.figures import ordered_link, readings
 from dragoman.foreign.gathered import (
     GIVEN,
+    MOST_HOURS,
     MOST_RANKS,
     MOST_STEP_SECONDS,
     MOST_STEPS,
     NAN,
-    YEAR,
     Gathered,
 )
 from dragoman.foreign.nmon import KB
@@ -48,7 +48,7 @@ class Given(BaseModel):
     batch: int | None = Field(None, ge=1, le=10**9)  # pairs per rank and step
     step_seconds: float | None = Field(None, gt=0, le=MOST_STEP_SECONDS)
     steps: int | None = Field(None, ge=1, le=MOST_STEPS)
-    hours: float | None = Field(None, gt=0, le=10 * YEAR / 3600)
+    hours: float | None = Field(None, gt=0, le=MOST_HOURS)
 
 
 def load(path: Path | None, options: Mapping[str, Any]) -> Given:

@@ -206,7 +206,7 @@ def _decimal(text: str) -> str:
 
 
 def _known(value: float) -> float | None:
-    return value if 0 <= value <= MOST else None
+    return value if value == 0 or 1 / MOST <= value <= MOST else None
 
 
 def _plain(text: str) -> float:

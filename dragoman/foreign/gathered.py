@@ -41,6 +41,7 @@ MOST_STEPS = 10**12
 MOST_RANKS = 100_000
 MOST_STEP_SECONDS = 7 * 86_400.0
 YEAR = 366 * 86_400.0
+MOST_HOURS = 10 * YEAR / 3600
 DATES = (946_684_800.0, 4_102_444_800.0)  # 2000 to 2100
 MOST_LOSS = 1e9
 MOST_STARTS = 1_000
@@ -68,7 +69,8 @@ def count(value: Any, most: int = MOST_STEPS) -> int | None:
 
 def _float(value: Any, nothing: Any = NAN) -> Any:
     try:
-        return float(value)
+        found = float(value)
+        return found if abs(found) >= 1 / MOST_NUMBER or found != found else 0.0  # nothing to divide by
     except (TypeError, ValueError):
         return nothing
     except OverflowError:  # a whole number of JSON may have any size

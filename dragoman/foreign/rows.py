@@ -24,7 +24,7 @@ from dragoman.foreign import figures
 from dragoman.foreign.answers import STATES_BYTES, Diagnosis, answer
 from dragoman.foreign.facts import Given
 from dragoman.foreign.figures import bits_per_second, figure, readings, rounding
-from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, MOST_RANKS, NAN, Gathered, count
+from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, MOST_HOURS, MOST_RANKS, NAN, Gathered, count
 from dragoman.foreign.lines import check_is_file
 from dragoman.foreign.nmon import KB
 from dragoman.plan import gpu_types
@@ -103,7 +103,8 @@ def _row(cells: dict[str, str], number: int) -> Row:
         for number in _placing(" ".join(cells["n_ranks"].split()), " ".join(cells["nodes_x_gpus"].split()))
     )
     precision = cells["precision"].lower()
-    steps, hours = figure(cells["steps_done"]), figures.hours(cells["hours"])
+    steps, hours = count(figure(cells["steps_done"])), figures.hours(cells["hours"])
+    hours = hours if hours and hours <= MOST_HOURS else None
     row.values = {
         "ranks": ranks,
         "machines": machines,
@@ -111,7 +112,7 @@ def _row(cells: dict[str, str], number: int) -> Row:
         "precision": "mixed" if "mixed" in precision else "fp32" if "32" in precision else None,
         "pairs_per_rank": figure(cells["batch_size_per_gpu"]),
         "link_bits_per_second": bits_per_second(cells["requested_network"]),
-        "given_steps": count(steps),
+        "given_steps": steps,
         "wall_seconds": 3600 * hours if hours else None,
         "nic_readings": readings(cells["network_reading_verbatim"]) or None,
     }
@@ -156,7 +157,7 @@ def _placing(ranks_text: str, nodes: str) -> tuple[int | None, int | None]:
     return int(ranks) if ranks else None, machines or None
 
 
-def _step_seconds(cells: dict[str, str], steps: float | None, hours: float | None, row: Row) -> float | None:
+def _step_seconds(cells: dict[str, str], steps: int | None, hours: float | None, row: Row) -> float | None:
     """The log's word first; a written figure if the run's length bears it out; else length over steps."""
     logged = figures.step_seconds(cells["sec_per_step_log"])
     whole = 3600 * hours / steps if hours and steps else None

@@ -25,6 +25,8 @@ FAIRSEQ, OPENSEQ2SEQ = log(), logs.openseq2seq()
         (FAIRSEQ, "num_updates=500", f"num_updates={NINES}", "not finite"),
         (FAIRSEQ, "num_updates=500", "num_updates=-5e20", "step numbers"),
         (FAIRSEQ, "60,880,896", NINES, "too large"),
+        (FAIRSEQ, "'lr': [0.0005]", "'lr': [1e-320]", ""),
+        (FAIRSEQ, "'warmup_updates': 400", f"'warmup_updates': {NINES}", ""),
         (OPENSEQ2SEQ, "60880896", NINES, "too large"),
         (OPENSEQ2SEQ, "nranks 4", f"nranks {NINES}", "too large"),
         (OPENSEQ2SEQ, "step 500:", "step 5000000000000000:", "too large"),

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
 
-from dragoman.errors import DataError
+from dragoman.errors import DataError, LogError
 from dragoman.explain.finding import Finding
 from dragoman.foreign import rows
 from dragoman.foreign.facts import Given
@@ -156,3 +157,21 @@ def test_columns_are_known_in_any_case_order_and_dialect(tmp_path: Path) -> None
     ((row, found),) = rows.read(path, Given())
     assert row.name == "x"
     assert found.records.facts.ranks == 4
+
+
+@pytest.mark.parametrize("column", HEADER.split(","))
+@pytest.mark.parametrize(
+    "cell", ["1e-320", "1e999", "9" * 1999, "0", "-1", "nan", "0 per VM", "1 s for 0 steps"]
+)
+def test_a_cell_that_cannot_be_true_leaves_the_row_its_answers(
+    tmp_path: Path, column: str, cell: str
+) -> None:
+    named = dict(zip(HEADER.split(","), next(csv.reader([WHOLE])), strict=True)) | {column: cell}
+    line = ",".join(f'"{value}"' for value in named.values())
+    (found,) = answers(tmp_path, line).values()
+    assert not [finding.answer for finding in found.values() if "could not be explained" in finding.answer]
+
+
+def test_a_cell_of_a_book_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match=r"runs\.csv:3: .*characters in a cell"):
+        answers(tmp_path, WHOLE, f"{'x' * 3000},V100")
