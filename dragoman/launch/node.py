@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from dragoman import orphans
+from dragoman import orphans, temporary
 from dragoman.launch import environment, ranks
 from dragoman.launch.ranks import Node
 
@@ -35,8 +33,8 @@ def main() -> int:
     training, node = Training(**asked["training"]), Node(**asked["node"])
     os.environ.update(environment.with_command(training.command))
     orphans.end_with_parent()
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
-        config = Path(folder, "config.toml")
+    with temporary.folder("dragoman-") as folder:
+        config = folder / "config.toml"
         config.write_text(training.config, encoding="utf-8")
         return ranks.run(["-m", "dragoman", "train", str(config), *training.options], node)
 

@@ -18,17 +18,21 @@ from typing import NamedTuple
 from dragoman.measure.records import Attempt
 
 LEAST_JUMP_SECONDS = 2.0  # less is a leap second, or a time server's daily bread
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first is Linux's alone
+_IMPORTED = time.clock_gettime(_CLOCK)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def seconds() -> float:
-    """Since the machine started, also while it slept. Setting the wall clock does not change it."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    """Since the machine started, on Linux also while it slept. Setting the wall clock does not change it."""
+    return time.clock_gettime(_CLOCK)
 
 
 def process_began() -> float:
-    """When this process was started, as a reading of `seconds`."""
-    after_name = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    """When this process was started, as a reading of `seconds`; without /proc, when it came to this file."""
+    if not (stat := Path("/proc/self/stat")).exists():
+        return _IMPORTED
+    after_name = stat.read_text().rpartition(")")[2].split()
     return int(after_name[19]) / os.sysconf("SC_CLK_TCK")
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+from dragoman import temporary
 from dragoman.errors import RecordsError
 
 _LONGEST_VALUE = 16 << 20  # bytes; ours are far shorter
@@ -59,7 +59,7 @@ def _connect(path: Path, stack: ExitStack) -> sqlite3.Connection:
         return connect(path, "mode=ro")  # shares the newest rows with a run that writes
     if not _wal(path).exists():  # so nobody writes: a writer has one for as long as it lives
         return connect(path, "mode=ro&immutable=1")
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")))
+    folder = stack.enter_context(temporary.folder("dragoman-"))
     return connect(_copied(path, folder), "mode=rw")
 
 
