@@ -219,16 +219,19 @@ def test_a_device_is_written_to_and_stays_a_device(minor: int, is_full: bool, tm
     assert names(tmp_path) == ["device", "link"]
 
 
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+@pytest.mark.parametrize("name", ["stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_is_written_where_it_stands(name: str, tmp_path: Path) -> None:
+    # A link like /dev/stdout, and not that one itself: a mistake would replace it for the whole machine.
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
     script = (
         "import os, sys; from pathlib import Path; from dragoman import atomic; os.write(1, b'before ')\n"
         "atomic.write(Path(sys.argv[1]), b'content'); os.write(1, b' after')"
     )
     with (tmp_path / "file").open("wb") as out:
-        subprocess.run([sys.executable, "-c", script, name], stdout=out, check=True)
+        subprocess.run([sys.executable, "-c", script, tmp_path / name], stdout=out, check=True)
     assert (tmp_path / "file").read_text() == "before content after"
-    assert names(tmp_path) == ["file"]
+    assert names(tmp_path) == ["file", "stdout"]
+    assert (tmp_path / "stdout").is_symlink()
 
 
 def test_a_full_disk_is_named_by_the_file_or_folder_asked_for(tmp_path: Path) -> None:

@@ -163,8 +163,10 @@ class Card(BaseModel):
 
     def _lengths(self) -> list[str]:
         train = self.parts["train"]
-        rows = [(name, count, train.target.lengths[name]) for name, count in train.source.lengths.items()]
-        while not any(rows[-1][1:]):
+        rows = [
+            (name, count, train.target.lengths.get(name, 0)) for name, count in train.source.lengths.items()
+        ]
+        while rows and not any(rows[-1][1:]):
             rows.pop()
         header = ("tokens per sentence", "source", "target")
         return ["## Lengths of the training sentences", "", *_table(header, rows), ""]

@@ -17,7 +17,6 @@ from dragoman.decode.translate import length_limits
 from dragoman.errors import CheckpointError, UsageError, reading
 
 PRECISIONS = ("int8", "int8_float32", "float32")
-_AGAIN = "convert or export the model again"
 
 _BATCH_SENTENCES = 32
 _LIMIT_STEP = 32  # limits are shared by sentences for which they differ by less
@@ -46,7 +45,9 @@ class CTranslate2Engine:
         self._end = [files.end] if files.wants_end else []
         self._translator = _open(folder, precision, threads)
         self._texts = TextTranslator[Pieces](self._encode, self._find, files.pieces, model or folder)
-        with reading(folder, CheckpointError, _AGAIN):  # some of its files are looked at only now
+        with reading(
+            folder, CheckpointError, ctranslate2_folder.AGAIN
+        ):  # some of its files are looked at only now
             self.translate(["."], Options(beam=1, max_length=1))
 
     @property
@@ -137,7 +138,7 @@ def _open(folder: Path, precision: str, threads: int) -> ctranslate2.Translator:
         )
     compute_type = "default" if precision == "auto" else precision  # its "auto" is the fastest, not as stored
     # One thread for each batch and many batches at once: matrices of a translation are too small to share.
-    with reading(folder / CTRANSLATE2_FILE, CheckpointError, _AGAIN):
+    with reading(folder / CTRANSLATE2_FILE, CheckpointError, ctranslate2_folder.AGAIN):
         return ctranslate2.Translator(
             str(folder), device=device, compute_type=compute_type, inter_threads=threads, intra_threads=1
         )

@@ -22,6 +22,7 @@ from dragoman.decode.engine import CTRANSLATE2_FILE
 from dragoman.errors import CheckpointError, reading
 
 CONFIG_FILE = "config.json"
+AGAIN = "convert or export the model again"
 
 # Names under which a folder holds its SentencePiece models: one for each side, or one for both.
 _OF_EACH_SIDE = ("source.spm", "target.spm")  # OPUS-MT
@@ -29,11 +30,12 @@ _OF_BOTH = ("vocabulary.model", "sentencepiece.model", "spm.model", "spiece.mode
 
 # And the pieces that the weights are for, in the order of their ids, which CTranslate2 reads.
 _PIECES = {side: (f"{side}_vocabulary", "shared_vocabulary") for side in ("source", "target")}
-# Of what CTranslate2 reads in its config, some of it only when it translates.
+# What CTranslate2 needs of its config. Some of it is read only when it translates, in a thread of its own:
+# an error there now and then crashed the process.
 _TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("add_source_bos", "add_source_eos"), (bool,)),
     **dict.fromkeys(("bos_token", "eos_token", "unk_token", "decoder_start_token"), (str,)),
-    "layer_norm_epsilon": (int, float),
+    "layer_norm_epsilon": (int, float, NoneType),
 }
 _LEAST_KNOWN = 0.5  # of a SentencePiece model's pieces; of one that belongs to the weights, nearly all
 
@@ -56,14 +58,14 @@ def read(folder: Path) -> Folder:
     source, target = _vocabularies(folder)
     processors = {"source": _processor(source), "target": _processor(target)}
     for key, types in _TYPES.items():
-        if not isinstance(value := config.get(key), (*types, NoneType)):
-            raise CheckpointError(f"{key} is {value!r}", path=folder / CONFIG_FILE)
+        if not isinstance(value := config.get(key), types):
+            raise CheckpointError(f"{key} is {value!r}", path=folder / CONFIG_FILE, hint=AGAIN)
     _check_pieces(folder, "source", source, processors["source"])
     pieces = _check_pieces(folder, "target", target, processors["target"])
-    end = config.get("eos_token") or "</s>"
+    end = config["eos_token"]
     # Models that Transformers' classes trained were shown the end of the source, and their converter leaves
     # it to the caller. They are those whose decoder starts from EOS.
-    wants_end = not config.get("add_source_eos") and config.get("decoder_start_token") == end
+    wants_end = not config["add_source_eos"] and config["decoder_start_token"] == end
     languages = _languages(config) or _languages(_read_object(folder / "tokenizer_config.json"))
     return Folder(processors["source"], processors["target"], pieces, end, wants_end, languages)
 

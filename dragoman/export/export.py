@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from safetensors import SafetensorError
-
 from dragoman import atomic
 from dragoman.engines import load_weights
-from dragoman.errors import DragomanError, UsageError
+from dragoman.errors import UsageError
 from dragoman.export import contents, fit, huggingface
 
 Target = Literal["ctranslate2", "huggingface"]
@@ -34,7 +30,7 @@ def export(
         raise UsageError(f"huggingface gets float32, not {precision}", hint="leave --precision out")
     loaded, languages = load_weights(model, average, of)
     fit.check(loaded.tokenizer, to)
-    with _writing(out), atomic.appearing(out) as folder:
+    with atomic.appearing(out) as folder:
         if to == "huggingface":
             huggingface.write(folder, loaded.model, loaded.tokenizer, languages)
         else:
@@ -45,16 +41,3 @@ def export(
             )
         contents.describe(folder)
     return {path.name: path.stat().st_size for path in sorted(out.iterdir())}
-
-
-@contextmanager
-def _writing(out: Path) -> Iterator[None]:
-    """A full disk is said with the place: neither library that writes there names it."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        raise DragomanError(
-            f"could not be written: {getattr(error, 'strerror', None) or error}",
-            path=out,
-            hint="look at the free space and the permissions of that place",
-        ) from error

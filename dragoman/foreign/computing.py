@@ -48,7 +48,7 @@ def _one(run: Gathered, pairs: float, parameters: float, source: float, target: 
     try:
         shape = flops.Shape.of(run.settings)
         vocabulary = _vocabulary(shape, parameters)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):  # a shape that no model has
         # 2 per weight and token forward, twice that backward; a source token meets about half of the weights.
         return 6 * parameters * pairs * (source + target) / 2
     return flops.step(shape, vocabulary, pairs * source, pairs * target, pairs)

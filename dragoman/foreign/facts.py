@@ -66,7 +66,11 @@ def load(path: Path | None, options: Mapping[str, Any]) -> Given:
 
 def _checked(values: Mapping[str, Any], path: Path | None) -> Given:
     try:
-        return Given(**values)
+        given = Given(**values)
+        _check(given)
+        return given
+    except UsageError as error:
+        raise ConfigError(error.what, path=path, hint=error.hint) if path else error from None
     except ValidationError as error:
         first = error.errors()[0]
         name, said = ".".join(map(str, first["loc"])), first["msg"][:1].lower() + first["msg"][1:]
@@ -133,6 +137,10 @@ def _check(given: Given) -> None:
         raise UsageError(f"--precision {given.precision}: neither fp32 nor mixed")
     if given.nic and (given.nic.lstrip().startswith("-") or not readings(given.nic)):
         raise UsageError(f"--nic {given.nic}: no rate in it", hint='for example --nic "200 Mbps"')
+    if given.link:
+        ordered_link(given.link)
+    if given.gpu_power:
+        _watts(given.gpu_power)
 
 
 def _watts(text: str) -> list[float]:

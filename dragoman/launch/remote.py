@@ -20,7 +20,14 @@ from dragoman.launch.environment import SAVE_SECONDS
 from dragoman.launch.hosts import is_this_machine
 
 _AGENT = [sys.executable, "-m", "dragoman.launch.agent"]
-_KINDS = {"hello", "answer", "error", "line", "exit"}  # of what it says
+# What it says, by the key that only that kind has, with the types of its values.
+_KINDS: dict[str, dict[str, type]] = {
+    "hello": {"hello": str},
+    "answer": {"answer": object},
+    "error": {"error": str, "hint": str},
+    "line": {"line": str, "is_error": bool},
+    "exit": {"exit": int},
+}
 # Port, key and user are the business of the user's own ~/.ssh/config. BatchMode: nobody is there to type a
 # password. A host that is silent for a minute (6 x 10 s) is lost.
 _OPTIONS = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=10", "ServerAliveCountMax=6"]
@@ -115,7 +122,7 @@ class Remote:
         reply = self._reply()
         if "error" in reply:
             raise DragomanError(reply["error"], path=self.name, hint=reply["hint"])
-        return reply["answer"]
+        return self._expected(reply, "answer")
 
     def start(self, arguments: Sequence[str], text: str = "", environment: Mapping[str, str] = {}) -> None:  # noqa: B006
         """Runs Python with these arguments and this text as its input. The last thing asked of an agent."""
@@ -137,7 +144,7 @@ class Remote:
             raise self.lost() from None
 
     def _greet(self) -> None:
-        version = self._reply()["hello"]
+        version = self._expected(self._reply(), "hello")
         if version != __version__:
             raise DragomanError(
                 f"has dragoman {version}, this machine {__version__}",
@@ -145,6 +152,16 @@ class Remote:
                 hint="install the same version on every host",
             )
         self._greeted = True
+
+    def _expected(self, reply: dict[str, Any], kind: str) -> Any:
+        if kind not in reply:
+            said = ", ".join(reply)
+            raise DragomanError(
+                f"its agent said {said} where {kind} was due",
+                path=self.name,
+                hint=f"ssh {self.name}: what is there?",
+            )
+        return reply[kind]
 
     def _reply(self) -> dict[str, Any]:
         reply = self._answers.get()
@@ -195,6 +212,11 @@ def _message(line: str) -> dict[str, Any]:
     """What the agent says; empty for what the login shell says before it, which may be JSON: a number."""
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return message if isinstance(message, dict) and message.keys() & _KINDS else {}
+    if not isinstance(message, dict):
+        return {}
+    for kind, values in _KINDS.items():
+        if kind in message:
+            return message if all(isinstance(message.get(name), of) for name, of in values.items()) else {}
+    return {}

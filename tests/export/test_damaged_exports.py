@@ -17,13 +17,12 @@ from dragoman import engines
 from dragoman.decode import Options
 from dragoman.errors import CheckpointError, DataError, DragomanError, UsageError
 from dragoman.export import ctranslate2
-from dragoman.export.export import Target, export
+from dragoman.export.export import export
 from dragoman.manifest import MANIFEST_FILE
 from tests import damage
 from tests.damage import Damage
 from tests.decode import models
 from tests.decode.models import SENTENCES, make_run
-from tests.train import runs
 
 OF_CTRANSLATE2 = ["config.json", "model.bin", "shared_vocabulary.json", "vocabulary.model"]
 OF_HUGGINGFACE = [
@@ -105,6 +104,8 @@ def test_damage_to_a_folder_of_others_ends_in_a_translation_or_an_error_with_its
     "change",
     [
         {"eos_token": 5},
+        {"decoder_start_token": None},  # CTranslate2 crashed in some of these
+        {"add_source_bos": None},
         {"eos_token": ["</s>"]},
         {"add_source_eos": "yes"},
         {"decoder_start_token": {}},
@@ -163,16 +164,3 @@ def test_nothing_is_ever_unpickled(exported: Path, tmp_path: Path, monkeypatch: 
             engines.load(folder, threads=1)
         (folder / name).unlink()
     assert not Path("unpickled").exists()
-
-
-@pytest.mark.parametrize("target", ["ctranslate2", "huggingface"])
-def test_a_full_disk_is_said_and_nothing_of_an_export_stays(
-    exported: Path, tmp_path: Path, target: Target
-) -> None:
-    for size in ("100k", "220k"):  # the weights do not fit; they do, and something else does not
-        (tmp_path / size).mkdir()
-        with runs.disk(tmp_path / size, size) as disk:
-            with pytest.raises(DragomanError, match="No space left") as error:
-                export(exported / "run", target, disk / "model")
-            assert error.value.path == str(disk / "model")
-            assert list(disk.iterdir()) == []

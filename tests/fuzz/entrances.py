@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -106,7 +106,11 @@ ENTRANCES = (
     _file("log nmon", "text", "a.nmon", seeds.nmon(), feeds_runs.log, quick=12),
     _file("log nvidia-smi", "text", "smi.txt", seeds.nvidia(), feeds_runs.log, quick=12),
     _file("log TensorFlow index", "bytes", "model-500.index", seeds.tf_index(), feeds_runs.log, quick=40),
-    _file("log rows of CSV", "text", "runs.csv", [seeds.CSV], feeds_runs.rows_of, quick=6),
+    # each row is a run to diagnose: some 20 ms, for as many rows as there are
+    replace(
+        _file("log rows of CSV", "text", "runs.csv", [seeds.CSV], feeds_runs.rows_of, quick=6),
+        slow_seconds=30.0,
+    ),
     Entrance("agent messages", "json", feeds_programs.said_by_agent, names_file=False, quick=200),
     _http("HTTP translate", "json", "/v1/translate", JSON, seeds.TRANSLATE),
     _http("HTTP LibreTranslate", "json", "/translate", JSON, seeds.LIBRE),

@@ -87,7 +87,9 @@ def data_set(name: str, shared: Path, own: Path) -> Opened:
         if name != "card.json":
             card["files"][name] = len(data)
             (folder / "card.json").write_text(json.dumps(card))
-        _use_data(DataSet(folder))
+        data_set = DataSet(folder)
+        data_set.check_contents()  # as train does
+        _use_data(data_set)
 
     return [(folder / name).read_bytes()], feed
 

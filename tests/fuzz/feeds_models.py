@@ -60,7 +60,7 @@ def saved(name: str, shared: Path, own: Path) -> Opened:
 def _translate_with(run: RunFolder) -> None:
     engines.load_weights(run.path, average=1)
     (best,) = models.find_several(run.path, 1, "best")
-    models.weights([best])
+    models.load([best], torch.device("cpu"))
 
 
 def _resume(run: RunFolder, state: State) -> None:

@@ -17,6 +17,7 @@ from dragoman.launch import remote
 from dragoman.serve import app
 from dragoman.serve.limits import Limits
 from dragoman.serve.models import Models, Served
+from dragoman.terminal import plain
 from tests.fuzz import seeds
 from tests.fuzz.feeds import Opened
 from tests.fuzz.feeds_runs import terminal
@@ -40,7 +41,7 @@ def said_by_agent(shared: Path, own: Path) -> Opened:
     """A list of JSON, each a line of what an agent says."""
 
     def show(line: str, is_error: bool) -> None:
-        print(f"{line}", file=terminal())
+        print(plain(line), file=terminal())  # as launch/ssh.py does
 
     def feed(data: bytes) -> None:
         with contextlib.suppress(ValueError, RecursionError):

@@ -87,7 +87,7 @@ def rows_of(path: Path) -> None:
 
 
 def given(path: Path) -> None:
-    made = diagnose([], facts.load(path, Given()))
+    made = diagnose([], facts.load(path, {}))
     show(made.records, made.findings)
 
 

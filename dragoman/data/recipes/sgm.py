@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-_SEGMENT = re.compile(r"<seg.*?>(.*)</seg>.*?")
+from dragoman.errors import DataError, reading
+
+_END = "</seg>"
 
 
 def sgm_to_lines(sgm: Path, lines: Path) -> Path:
     """One line per segment, exactly as sacreBLEU gives them: entities such as &amp; stay as they are."""
     with (
+        reading(sgm, DataError),
         sgm.open(encoding="utf-8") as source,
         lines.open("w", encoding="utf-8", newline="\n") as out,
     ):
         for line in source:
             if line.startswith("<seg "):
-                out.write(re.sub(r"\s+", " ", _SEGMENT.sub(r"\1", line).strip()) + "\n")
+                out.write(" ".join(_segment(line).split()) + "\n")
     return lines
+
+
+def _segment(line: str) -> str:
+    """What stands between the tags, up to the last end; a line without both stays as it is."""
+    opening, closing = line.find(">"), line.rfind(_END)
+    if opening < 0 or closing <= opening:
+        return line
+    return line[opening + 1 : closing] + line[closing + len(_END) :]
