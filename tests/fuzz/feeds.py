@@ -5,6 +5,7 @@ A feeder ends well if the input is accepted, and raises an error of ours if it i
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import shutil
@@ -22,7 +23,7 @@ from dragoman.data.batches import Batches, Position, StepSize
 from dragoman.data.clean import Cleaner
 from dragoman.data.corpus import RawPair
 from dragoman.data.recipes.sgm import sgm_to_lines
-from dragoman.data.store import DataSet
+from dragoman.data.store import VOCABULARY_FILE, DataSet
 from dragoman.data.tokens import Tokenizer
 from dragoman.decode.documents import format_of
 from dragoman.foreign import figures
@@ -86,6 +87,8 @@ def data_set(name: str, shared: Path, own: Path) -> Opened:
         (folder / name).write_bytes(data)
         if name != "card.json":
             card["files"][name] = len(data)
+            if name == VOCABULARY_FILE:
+                card["vocabulary_sha256"] = hashlib.sha256(data).hexdigest()
             (folder / "card.json").write_text(json.dumps(card))
         data_set = DataSet(folder)
         data_set.check_contents()  # as train does
