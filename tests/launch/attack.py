@@ -16,7 +16,7 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
-STORE_SECONDS = 3.0  # to write its few keys
+STORE_SECONDS = 1.5  # to write its few keys
 
 
 class Payload:

@@ -19,7 +19,7 @@ from tests.train import runs
 from tests.train.runs import Task
 
 FOR_EVER = "train.steps=1000000"
-HEARD_SECONDS = 3.0  # torch's launcher looked at what the store held every 0.1 s
+HEARD_SECONDS = 1.0  # torch's launcher looked at what the store held every 0.1 s
 ATTACK = [sys.executable, "-m", "tests.launch.attack"]
 
 
@@ -47,11 +47,8 @@ def assert_closed_to_strangers(process: subprocess.Popen[str], folder: Path) -> 
     assert not (folder / "marker").exists()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_on_one_machine_listens_at_loopback_and_executes_nothing(
-    task: Task, tmp_path: Path, workers: int
-) -> None:
-    with runs.started_training(task, tmp_path / "run", FOR_EVER, workers=workers) as process:
+def test_a_run_on_one_machine_listens_at_loopback_and_executes_nothing(task: Task, tmp_path: Path) -> None:
+    with runs.started_training(task, tmp_path / "run", FOR_EVER, workers=2) as process:
         assert_closed_to_strangers(process, tmp_path)
 
 
