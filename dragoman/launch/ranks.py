@@ -14,16 +14,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from dragoman import orphans, terminal
 from dragoman.launch import environment
 from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
+from dragoman.launch.signals import stop_requests
 from dragoman.sync.route import listen_at
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LOOK_SECONDS = 0.05
 _LAST_WORDS_SECONDS = 2.0  # ranks leave together; the one that knows the reason may be the last
 
@@ -42,16 +42,17 @@ class Node:
 def run(words: Sequence[str], node: Node) -> int:
     """Runs Python with these words as ranks; their exit code. What they say goes where ours goes.
 
-    SIGINT, SIGTERM and SIGHUP are a wish to stop: ranks get SIGTERM, save and leave.
+    SIGINT, SIGTERM and SIGHUP are requests to stop: ranks get SIGTERM, save and leave.
     """
-    with _signals_noted() as wishes, ExitStack() as stack:
+    requests: list[bool] = []
+    with stop_requests(lambda: requests.append(True)), ExitStack() as stack:
         ranks = _start(words, node)
         stack.callback(_end, ranks, 0.0)  # whatever happens here, none of them stays
-        while _running(ranks) and not _failed(ranks) and not wishes:
+        while _running(ranks) and not _failed(ranks) and not requests:
             time.sleep(_LOOK_SECONDS)
-        if wishes:
+        if requests:
             _end(ranks, SAVE_SECONDS)
-            return _after_a_wish(ranks)
+            return _after_a_request(ranks)
         _wait(ranks, _LAST_WORDS_SECONDS)
         failed = _failed(ranks)
         _end(ranks, AFTER_LOSS_SECONDS)
@@ -111,7 +112,7 @@ def _end(ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
         rank.wait()
 
 
-def _after_a_wish(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
+def _after_a_request(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
     if not (failed := _failed(ranks)):
         return 0
     terminal.warn(
@@ -135,21 +136,6 @@ def _killed(rank: int, number: int) -> str:
         "  try: the same command continues from the last checkpoint; if it happens again, see whether the "
         "machine runs out of memory (dmesg) and compute in smaller parts with --set data.split=2"
     )
-
-
-@contextmanager
-def _signals_noted() -> Iterator[list[int]]:
-    """The wishes to stop that have come so far. Under nohup SIGHUP stays ignored."""
-    wishes: list[int] = []
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    for number, handler in before.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(number, lambda number, _: wishes.append(number))
-    try:
-        yield wishes
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ from __future__ import annotations
 import queue
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
 
 from dragoman import terminal
 from dragoman.errors import DragomanError
@@ -22,8 +21,7 @@ from dragoman.launch.hosts import Host
 from dragoman.launch.node import Training
 from dragoman.launch.ranks import Node
 from dragoman.launch.remote import Remote
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from dragoman.launch.signals import stop_requests
 
 _STOP = None  # among the events: the user wants to stop. The others are numbers of hosts that have ended.
 Events = queue.SimpleQueue[int | None]
@@ -50,7 +48,7 @@ def run(training: Training, hosts: Sequence[Host]) -> int:
             part = Node(host.workers, first_rank, size, address, port)
             remote.start(["-m", node.MODULE], node.request(training, part), environment.for_every_host())
             first_rank += host.workers
-        with _signals_become(events):
+        with stop_requests(lambda: events.put(_STOP)):
             return _outcome(_watch(remotes, events))
 
 
@@ -123,21 +121,3 @@ def _outcome(failed: Sequence[Remote]) -> int:
     elif failed:
         terminal.warn(f"error: training failed on {failed[0].name}; the lines above say why")
     return max((max(1, remote.exit_code or 1) for remote in failed), default=0)
-
-
-@contextmanager
-def _signals_become(events: Events) -> Iterator[None]:
-    """A wish to stop, passed on to the ranks. Under nohup SIGHUP stays ignored."""
-
-    def wish(number: int, frame: FrameType | None) -> None:
-        events.put(_STOP)
-
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    for number, handler in before.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(number, wish)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
