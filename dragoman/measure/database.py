@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from dragoman import atomic
 from dragoman.errors import RecordsError, reading
@@ -102,7 +103,7 @@ class RecordsFile:
 
     def fact(self, key: str) -> Any:
         row = self._database.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
-        return json.loads(row[0]) if row else None
+        return from_json(row[0]) if row else None
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         rows = [(key, json.dumps(value)) for key, value in facts.items()]
@@ -206,7 +207,8 @@ def read(path: Path) -> Records:
     if not path.exists():
         raise RecordsError("no records here", path=path, hint="give a run folder made by dragoman train")
     with reading(path, RecordsError), untrusted.opened(path) as database:
-        facts = {key: json.loads(value) for key, value in database.execute("SELECT key, value FROM facts")}
+        # Not json.loads: it lets lone surrogates through, which nothing can print or write as UTF-8.
+        facts = {key: from_json(value) for key, value in database.execute("SELECT key, value FROM facts")}
         if (schema := facts.pop("schema", None)) != SCHEMA:
             raise RecordsError(f"records of schema {schema}, not of {SCHEMA}", path=path)
         rows = {name: _models(database, name, model) for name, model in _MODELS.items()}

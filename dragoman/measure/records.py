@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PositiveInt
 
 PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
 FIRST_DATE = 1e8  # Unix time, 1973; smaller times count from the start of a log without dates
@@ -30,7 +30,7 @@ class RunFacts(BaseModel):
 
     name: str = ""
     source: str = "dragoman"  # or the program whose log was read
-    ranks: int | None = None
+    ranks: PositiveInt | None = None
     hosts: list[str] = []  # names; a rank's host is hosts[rank_hosts[rank]]
     rank_hosts: list[int] = []
     device: str | None = None  # "cpu", or the GPU's name
@@ -40,7 +40,7 @@ class RunFacts(BaseModel):
     exchange: str = "allreduce"  # the shape: one ring of ranks, or "hierarchical"
     wire: str = "fp32"  # of gradients between hosts
     bucket_bytes: int | None = None
-    exchange_every: int = 1  # steps; DiLoCo: of a round when rounds have grown to their length
+    exchange_every: PositiveInt = 1  # steps; DiLoCo: of a round when rounds have grown to their length
     exchange_why: str = ""  # what chose this way
     gradient_interfaces: list[str] = []  # per host, the interface its gradients leave by
     flops_per_step: float | None = None  # of the model, forward and backward, all ranks together
@@ -57,7 +57,7 @@ class RunFacts(BaseModel):
     seconds_include_evaluations: bool = False
     one_mean: str = ""  # all steps have the same seconds, because there is only a mean of them: where from
     end_is_known: bool = True  # False: the source never tells how a run ended
-    steps_per_row: int = 1  # of the table of steps, where a very long run was thinned
+    steps_per_row: PositiveInt = 1  # of the table of steps, where a very long run was thinned
     origins: dict[str, str] = {}  # fact -> measured (in a file), given, assumed or estimated
 
     @property

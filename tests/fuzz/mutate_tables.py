@@ -67,6 +67,6 @@ def _change_documents(
 ) -> None:
     """Cells that hold JSON."""
     for number, text in database.execute(f"SELECT rowid, {column} FROM {table} {which}").fetchall():
-        with suppress(ValueError, TypeError):  # what the change before put there is no JSON
+        with suppress(ValueError, TypeError, RecursionError, OverflowError):  # an earlier change stands there
             changed = json_text(change(json.loads(text), draw)).encode("utf-8", "replace").decode()
             database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, number))
