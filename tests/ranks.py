@@ -1,8 +1,8 @@
-"""Starts ranks without a launcher, here or on the hosts of a test bed, and reads what they say.
+"""Starts ranks without a launcher, here or on the hosts of a test bed, and commands; reads what they say.
 
 To start Python and to import torch takes longer than the short runs of tests do. So where a test is about
-what ranks do, and not about their launcher, those of this machine are forks of a process that has everything
-imported: processes with sockets between them all the same.
+what ranks or a command do, and not about how they start or end, those of this machine are forks of a process
+that has everything imported: processes with sockets between them all the same. (Forks run no `atexit`.)
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ WAIT_SECONDS = 120  # for what takes seconds: the machine may be busy
 PORT = 29_400  # on hosts of a test bed, where everything is free
 _FORKS = multiprocessing.get_context("forkserver")
 # dynamo: torch imports it when the first optimizer is made, and that takes as long as all the rest
-_FORKS.set_forkserver_preload(["torch._dynamo", "dragoman.cli", "dragoman.train.run", "tests.ranks"])
+_FORKS.set_forkserver_preload(
+    ["torch._dynamo", "dragoman.cli", "dragoman.train.run", "dragoman.engines", "sacrebleu", "tests.ranks"]
+)
+# These would put escape codes into the text.
+_COLOURS = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,25 @@ def place(rank: int, size: int, local_rank: int, local_size: int, address: str, 
     """What a launcher tells a rank."""
     told = environment.place(rank, size, local_rank, local_size, address, port)
     return told | {"OMP_NUM_THREADS": "1"}
+
+
+def command(*words: object, text: str = "", folder: Path | None = None, columns: int = 200) -> Ended:
+    """`dragoman WORDS` with a text as its standard input, as if on a terminal this wide."""
+    told = {name: value for name, value in os.environ.items() if name not in _COLOURS}
+    told |= {"COLUMNS": str(columns)}
+    with tempfile.TemporaryDirectory() as own:
+        (given := Path(own, "in")).write_text(text)
+        said = Path(own, "out"), Path(own, "err")
+        start = _Start("dragoman", [str(word) for word in words], told, _core(1), given, folder)
+        fork = Fork(_FORKS.Process(target=_be, args=(start, *said)), *said)
+        fork.process.start()
+        try:
+            fork.process.join(WAIT_SECONDS)
+            return fork.ended()
+        finally:
+            fork.process.kill()
+            fork.process.join()
+            fork.process.close()
 
 
 def run(module: str, arguments: Sequence[object], count: int) -> Ended:
@@ -96,7 +119,8 @@ def started(module: str, arguments: Sequence[object], count: int) -> Iterator[li
         for rank in range(count):
             environment = dict(os.environ) | place(rank, count, rank, count, "127.0.0.1", port)
             said = Path(folder, f"{rank}.out"), Path(folder, f"{rank}.err")
-            process = _FORKS.Process(target=_be, args=(module, words, environment, _core(count), *said))
+            start = _Start(module, words, environment, _core(count))
+            process = _FORKS.Process(target=_be, args=(start, *said))
             process.start()
             stack.callback(process.close)
             stack.callback(process.join)
@@ -137,17 +161,37 @@ def _core(count: int) -> set[int]:
     return {cores[worker % len(cores)]} if count == 1 else set(cores)
 
 
-def _be(
-    module: str, words: Sequence[str], environment: Mapping[str, str], cores: set[int], out: Path, err: Path
-) -> NoReturn:
-    """In the fork: one rank."""
+@dataclass(frozen=True)
+class _Start:
+    """How a fork begins."""
+
+    module: str
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    cores: set[int]
+    given: Path | None = None  # its standard input
+    folder: Path | None = None
+
+
+def _be(start: _Start, out: Path, err: Path) -> NoReturn:
+    """In the fork: one rank, or a command."""
     os.environ.clear()
-    os.environ.update(environment)
-    os.sched_setaffinity(0, cores)
-    for path, descriptor in ((out, 1), (err, 2)):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT)
-        os.dup2(file, descriptor)
-        os.close(file)
-    sys.argv = [module, *words]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    os.environ.update(start.environment)
+    os.sched_setaffinity(0, start.cores)
+    if start.folder:
+        os.chdir(start.folder)
+    if start.given:
+        _become(0, start.given, os.O_RDONLY)
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # multiprocessing has closed it
+    _become(1, out, os.O_WRONLY | os.O_CREAT)
+    _become(2, err, os.O_WRONLY | os.O_CREAT)
+    sys.argv = [start.module, *start.words]
+    runpy.run_module(start.module, run_name="__main__", alter_sys=True)
     sys.exit()
+
+
+def _become(descriptor: int, path: Path, flags: int) -> None:
+    file = os.open(path, flags)
+    os.dup2(file, descriptor)
+    if file != descriptor:
+        os.close(file)

@@ -16,6 +16,7 @@ import pytest
 from dragoman import cli, engines
 from dragoman.decode import Options
 from tests.decode.models import SENTENCES, make_run
+from tests.ranks import Ended, command
 from tests.train.runs import started
 
 TRANSLATE = [sys.executable, "-m", "dragoman", "translate"]
@@ -33,10 +34,8 @@ def expected(run: Path) -> list[str]:
     return [found[0].text for found in engine.translate(SENTENCES, Options(beam=1, split=True))]
 
 
-def translate(*words: object, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*TRANSLATE, *map(str, words)], input=text, capture_output=True, text=True, timeout=120
-    )
+def translate(*words: object, text: str = "") -> Ended:
+    return command("translate", *words, text=text)
 
 
 def lines(texts: list[str]) -> str:

@@ -8,7 +8,7 @@ import sacrebleu
 
 from dragoman.data.store import DataSet
 from dragoman.rundir import RunFolder
-from tests.test_cli import dragoman
+from tests.ranks import command as dragoman
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
 
