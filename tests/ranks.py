@@ -182,7 +182,7 @@ def _be(start: _Start, out: Path, err: Path) -> NoReturn:
         os.chdir(start.folder)
     if start.given:
         _become(0, start.given, os.O_RDONLY)
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # multiprocessing has closed it
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - multiprocessing has closed it, and it stays open
     _become(1, out, os.O_WRONLY | os.O_CREAT)
     _become(2, err, os.O_WRONLY | os.O_CREAT)
     sys.argv = [start.module, *start.words]
