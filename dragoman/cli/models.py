@@ -83,6 +83,9 @@ def translate(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="A file, or a folder; else standard output.")
     ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Take every file as plain text, a line at a time.")
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="Also what is translated already.")] = False,
     beam: Annotated[int, within(1, WIDEST_BEAM, "1 is greedy search.")] = 4,
     length_penalty: Annotated[float, within(0, 10, "Higher favours longer translations.")] = 0.6,
@@ -124,17 +127,18 @@ def translate(
         no_repeat_ngram=no_repeat_ngram,
         split=split,
     )
-    files.check(sources, out, options, as_json)
+    task = files.Task(sources, out, options, plain, again, as_json)
+    files.check(task)
     from dragoman.engines import load  # with torch, which takes seconds: what is wrong was said before
 
     loaded = load(model, engine.value, precision.value, average, of.value, threads)
     if out:
-        tally = files.to_files(loaded, sources, out, options, again)
+        tally = files.to_files(loaded, task, out)
         progress.reporter().note(f"{tally.translated:,} translated, {tally.left:,} left as they were")
         return
     with naming("standard output"):
         if sources:
-            files.to_stream(loaded, sources, sys.stdout.buffer, options, again, as_json)
+            files.to_stream(loaded, task, sys.stdout.buffer)
         else:
             files.from_stream(loaded, sys.stdin.fileno(), sys.stdout.buffer, options, as_json)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,43 +20,56 @@ from dragoman.errors import UsageError
 _READ_BYTES = 2**16  # as much as a pipe holds
 
 
-def check(sources: Sequence[Path], out: Path | None, options: Options, as_json: bool) -> None:
+@dataclass(frozen=True)
+class Task:
+    """The files to translate, and how."""
+
+    sources: Sequence[Path]
+    out: Path | None
+    options: Options
+    plain: bool = False  # every file, whatever its suffix
+    again: bool = False  # also what is translated already
+    as_json: bool = False
+
+
+def check(task: Task) -> None:
     """What can be known to be wrong before a model is loaded."""
-    if out and not sources:
+    if task.out and not task.sources:
         raise UsageError("-o without files", hint="name the files to translate, or leave -o out")
-    for source in sources:
+    for source in task.sources:
         files.check_is_file(source)
-    if out:
-        _places(sources, out)
-    if not as_json and options.best == 1:
+        format_of(source, task.plain)  # refuses kinds that are not known
+    if task.out:
+        _places(task.sources, task.out)
+    if not task.as_json and task.options.best == 1:
         return
-    what = "JSON" if as_json else f"{options.best} translations of each text"
-    if out:
+    what = "JSON" if task.as_json else f"{task.options.best} translations of each text"
+    if task.out:
         raise UsageError(f"{what} can be had on standard output only", hint="leave -o out")
-    for source in sources:
-        if not is_plain(source):
+    for source in task.sources:
+        if not is_plain(source, task.plain):
             raise UsageError(f"{what} can be had of plain text only", path=source)
 
 
-def to_files(engine: Engine, sources: Sequence[Path], out: Path, options: Options, again: bool) -> Tally:
+def to_files(engine: Engine, task: Task, out: Path) -> Tally:
     """One file to the file `out`; several, or one if `out` is a folder, to files of the same names in it."""
     tally = Tally()
-    for source, target in _places(sources, out):
+    for source, target in _places(task.sources, out):
         target.parent.mkdir(parents=True, exist_ok=True)
+        fill = format_of(source, task.plain)
         with opened(target) as writer:
-            tally.add(format_of(source)(source, writer, _best(engine, options), again))
+            tally.add(fill(source, writer, _best(engine, task.options), task.again))
     return tally
 
 
-def to_stream(
-    engine: Engine, sources: Sequence[Path], out: BinaryIO, options: Options, again: bool, as_json: bool
-) -> None:
+def to_stream(engine: Engine, task: Task, out: BinaryIO) -> None:
     """Files, one after the other."""
-    for source in sources:
-        if as_json or options.best > 1:
-            answer(engine, groups(decoded(files.lines(source), source)), out, options, as_json)
+    options = task.options
+    for source in task.sources:
+        if task.as_json or options.best > 1:
+            answer(engine, groups(decoded(files.lines(source), source)), out, options, task.as_json)
         else:
-            format_of(source)(source, out, _best(engine, options), again)
+            format_of(source, task.plain)(source, out, _best(engine, options), task.again)
     out.flush()
 
 

@@ -86,6 +86,15 @@ def test_files_of_every_kind_go_to_a_folder(run: Path, expected: list[str], tmp_
     assert polib.pofile(str(tmp_path / "new" / "out" / "c.po"))[0].msgstr == expected[0]
 
 
+def test_with_plain_any_file_is_translated_a_line_at_a_time(
+    run: Path, expected: list[str], tmp_path: Path
+) -> None:
+    for name in ("a.srt", "a.po"):
+        (tmp_path / name).write_text(lines(SENTENCES))
+        assert translate(run, *QUICK, tmp_path / name, "--plain").said() == lines(expected)
+    assert translate(run, *QUICK, tmp_path / "a.srt", "--plain", "--json").returncode == 0
+
+
 def test_several_translations_come_with_scores_in_rows_or_as_json(run: Path) -> None:
     done = translate(run, "--beam", 4, "--best", 3, "--threads", 1, text="red blue\n\n")
     rows = [row.split("\t") for row in done.stdout.splitlines()]
@@ -132,6 +141,7 @@ def test_a_reader_that_has_enough_is_no_error_to_speak_of(run: Path) -> None:
         (["--best", "9"], "a beam of 4 finds no more"),
         (["a.txt", "-o", "a.txt"], "written over itself"),
         (["a.txt", "none.txt"], "none.txt: no such file"),
+        (["a.txt", "a.srt.gz"], "a.srt.gz: files of the kind .srt are not known"),
     ],
     ids=str,
 )
@@ -142,7 +152,7 @@ def test_wrong_use_is_said_before_a_model_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name in ("a.txt", "a.po"):
+    for name in ("a.txt", "a.po", "a.srt.gz"):
         (tmp_path / name).write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["dragoman", "translate", "no-such-model", *words])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dragoman.data.compression import SUFFIXES
 from dragoman.data.files import without_compression
 from dragoman.decode.documents import lines, po, tsv, xliff
 from dragoman.decode.documents.document import Format, Tally, Translate, Writer
+from dragoman.errors import UsageError
 
 __all__ = ["Format", "Tally", "Translate", "Writer", "format_of", "is_plain"]
 
@@ -16,15 +18,40 @@ _FORMATS: dict[str, Format] = {
     ".xliff": xliff.fill,
     ".po": po.fill,
 }
+# Documents, subtitles and data whose suffixes are also codes of languages: .srt is Sauri, .ts is Tsonga.
+_RATHER_FILES_THAN_LANGUAGES = frozenset(
+    {"ass", "bak", "bin", "cfg", "csv", "doc", "dot", "log", "msg", "odt", "pot", "sgm", "sh", "srt"}
+    | {"sub", "tex", "ts", "xls", "xml", "yml"}
+)
 
 
-def format_of(path: Path) -> Format:
-    """What translates this file; a name that says nothing is plain text, a line at a time."""
-    return _FORMATS.get(_suffix(path), lines.fill)
+def format_of(path: Path, plain: bool = False) -> Format:
+    """What translates this file, by its suffix, or a line at a time if it is `plain`."""
+    suffix = _suffix(path)
+    if plain:
+        return lines.fill
+    if known := _FORMATS.get(suffix):  # before languages: .tsv is Tsaangi
+        return known
+    if suffix not in ("", ".txt") and not _is_language(suffix):
+        raise UsageError(
+            f"files of the kind {suffix} are not known. Known are plain text (.txt, no suffix, or a "
+            f"language as in news.en), {', '.join(_FORMATS)}; each may be compressed ({', '.join(SUFFIXES)})",
+            path=path,
+            hint="convert it to one of these; with --plain each of its lines is translated as text",
+        )
+    return lines.fill
 
 
-def is_plain(path: Path) -> bool:
-    return _suffix(path) not in _FORMATS
+def is_plain(path: Path, plain: bool = False) -> bool:
+    return format_of(path, plain) is lines.fill
+
+
+def _is_language(suffix: str) -> bool:
+    """`.de`, `.zh-Hans` and `.eng_Latn` are; `.html` and `.md` are not."""
+    import langcodes  # here, as the other commands do without: its tables take 0.1 s to load
+
+    name = suffix.removeprefix(".")
+    return name not in _RATHER_FILES_THAN_LANGUAGES and langcodes.tag_is_valid(name)
 
 
 def _suffix(path: Path) -> str:

@@ -15,9 +15,9 @@ from lxml import etree
 
 from dragoman.data import files
 from dragoman.data.formats import reader
-from dragoman.decode.documents import Tally, format_of
+from dragoman.decode.documents import Tally, format_of, is_plain
 from dragoman.decode.documents.output import opened
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 
 XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- ours -->
@@ -184,6 +184,26 @@ def test_po_entries_are_filled_and_the_rest_kept(tmp_path: Path) -> None:
     assert found["old"].obsolete
     assert found["open %s\n"].occurrences == [("main.c", "1")]
     assert tally == Tally(2, 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["news", "NEWS.TXT", "news.de", "news.en.gz", "news.zh-Hans", "news.pt_BR", "news.eng_Latn.zst"]
+)
+def test_a_name_without_a_kind_or_with_a_language_is_plain_text(name: str) -> None:
+    assert is_plain(Path(name))
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [".srt", ".vtt", ".html", ".csv", ".json", ".doc", ".docx", ".odt", ".md", ".xml", ".tmx", ".ts"]
+    + [".pdf", ".x", ".en_US.UTF-8", ".srt.gz", ".zip"],
+)
+def test_an_unknown_kind_is_refused_with_those_that_are_known(suffix: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        format_of(Path(f"film{suffix}"))
+    assert all(known in refused.value.what for known in (".txt", ".tsv", ".po", ".xlf", ".xliff", ".gz"))
+    assert "--plain" in refused.value.hint
+    assert is_plain(Path(f"film{suffix}"), plain=True)
 
 
 def test_po_plural_forms_that_are_there_stay_and_the_missing_are_filled(tmp_path: Path) -> None:
