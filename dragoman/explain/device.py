@@ -15,6 +15,7 @@ from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import is_one_machine
 from dragoman.measure.records import Records
 
+MANY_TIMES = 100.0  # what is left of such a step is as small as the errors of what was measured
 MOSTLY = 0.5  # of the step in computing, if nothing else stands out
 CAUSES = {
     "waiting_network": "the exchange of gradients",
@@ -48,7 +49,7 @@ def _losses(records: Records, parts: StepParts) -> dict[str, float]:
     without = without_exchange(records, parts)  # as in the network's answer: both give the same figure
     link = parts.seconds - without.seconds if without else None
     causes = {"waiting_network": link, "waiting_data": parts.data, "waiting_straggler": parts.excess}
-    return {name: min(lost, 0.99 * parts.seconds) for name, lost in causes.items() if lost is not None}
+    return {name: lost for name, lost in causes.items() if lost is not None}
 
 
 def _verdict(parts: StepParts, losses: dict[str, float]) -> str:
@@ -63,7 +64,8 @@ def _verdict(parts: StepParts, losses: dict[str, float]) -> str:
 
 
 def _gain(parts: StepParts, lost: float) -> float:
-    return parts.seconds / (parts.seconds - lost)
+    """How many times faster the step would be; something is always left of it."""
+    return parts.seconds / max(parts.seconds - lost, 1e-3 * parts.seconds)
 
 
 def _opening(
@@ -151,9 +153,10 @@ def _evidence(records: Records, parts: StepParts, gpu: GpuUse | None) -> list[st
 def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> list[str]:
     advice = []
     for name, lost in sorted(losses.items(), key=lambda item: -item[1]):
-        gain = f"{_gain(parts, lost):.1f} x faster steps"
-        if _gain(parts, lost) < NEGLIGIBLE:
+        times = _gain(parts, lost)
+        if times < NEGLIGIBLE:
             continue
+        gain = f"{times:.1f} x faster steps" if times < MANY_TIMES else "many times faster steps"
         if name == "waiting_network" and is_one_machine(records):
             advice.append(f"more tokens per step, or fewer ranks with more threads each: up to {gain}")
         elif name == "waiting_network":

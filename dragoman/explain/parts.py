@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.measure.records import Records
+from dragoman.measure.records import PHASES, Records
 
 # The first steps of an attempt allocate memory, lay out buckets and fill caches. They are left out where
 # enough others are left to speak.
@@ -50,31 +50,52 @@ def settled(records: Records) -> np.ndarray:
 
 
 def step_parts(records: Records) -> StepParts | None:
-    """None where no step was timed."""
+    """None where no step was timed. The parts together are never longer than the step."""
     chosen = settled(records)
     if not chosen.any():
         return None
-
-    def phase(name: str, statistic: str = "mean") -> float | None:
-        return mean(records.phase(name, statistic)[chosen])
-
-    exchange, link = phase("exchange"), phase("exchange", "least")
+    seconds = records.steps["seconds"][chosen]
+    waited = (records.phase("exchange") - records.phase("exchange", "least"))[chosen]
+    phases = _within(seconds, {name: records.phase(name)[chosen] for name in PHASES}, waited)
+    computing = ("forward", "backward", "optimizer")
+    least = {name: np.minimum(records.phase(name, "least")[chosen], phases[name]) for name in PHASES}
+    exchange, link = mean(phases["exchange"]), mean(least["exchange"])
     straggler = None if exchange is None or link is None else max(0.0, exchange - link)
     ranks = records.facts.ranks or len(records.facts.rank_hosts)
     if ranks == 1:
         straggler = 0.0
+    total = float(seconds.mean())
+    excess = straggler
+    if straggler is not None and ranks > 1:
+        left = total - (link or 0.0) - sum(mean(least[name]) or 0.0 for name in computing)
+        excess = min(straggler * ranks / (ranks - 1), max(straggler, left))
     return StepParts(
         steps=int(chosen.sum()),
-        seconds=float(records.steps["seconds"][chosen].mean()),
-        data=phase("data"),
-        forward=phase("forward"),
-        backward=phase("backward"),
+        seconds=total,
+        data=mean(phases["data"]),
+        forward=mean(phases["forward"]),
+        backward=mean(phases["backward"]),
         exchange=exchange,
-        optimizer=phase("optimizer"),
+        optimizer=mean(phases["optimizer"]),
         link=link,
         straggler=straggler,
-        excess=straggler * ranks / (ranks - 1) if straggler is not None and ranks > 1 else straggler,
+        excess=excess,
     )
+
+
+def _within(seconds: np.ndarray, phases: dict[str, np.ndarray], waited: np.ndarray) -> dict[str, np.ndarray]:
+    """The phases of each step, together no longer than the step.
+
+    `seconds` are rank 0's. In records from before ranks met after a checkpoint, the others `waited` in the
+    exchange while rank 0 was still writing one: that is no part of the step. What then remains too much is a
+    matter of clocks, and all phases give way alike.
+    """
+    over = np.nansum(list(phases.values()), axis=0) - seconds
+    beside = np.clip(over, 0.0, np.maximum(np.nan_to_num(waited), 0.0))
+    phases = phases | {"exchange": phases["exchange"] - beside}
+    total = np.nansum(list(phases.values()), axis=0)
+    shorter = np.minimum(1.0, seconds / np.maximum(total, seconds))
+    return {name: values * shorter for name, values in phases.items()}
 
 
 def mean(values: np.ndarray) -> float | None:

@@ -90,6 +90,18 @@ class Recorder:
         began = self._attempt.started - self._clock.offset
         self.event("startup", step, began, clock.seconds() - began)
 
+    @contextmanager
+    def standing_still(self, kind: str, step: int) -> Iterator[None]:
+        """An event for which every rank waits until the last one is done with it. Collective.
+
+        Without that meeting the ranks with nothing to do would wait in the next step's exchange, and the
+        checkpoint that rank 0 writes would look like a slow rank.
+        """
+        began = clock.seconds()
+        yield
+        self._world.sum([0.0])  # collective, 0.4 ms
+        self.event(kind, step, began, clock.seconds() - began)
+
     def event(self, kind: str, step: int, began: float, seconds: float, detail: str = "") -> None:
         event = Event(
             time=self._clock.time(began),

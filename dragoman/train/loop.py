@@ -106,21 +106,19 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
 
 def _evaluate(state: State, run: Run) -> bool:
     """Scores the model; is it one of the best, whose checkpoints are kept?"""
-    began = clock.seconds()
-    evaluation, samples = run.evaluator.evaluate(state)
-    run.recorder.event("evaluation", state.step, began, evaluation.seconds)
-    run.recorder.evaluation(evaluation)
-    state.history.append(evaluation)
-    run.curves.evaluation(evaluation, samples)
-    run.view.evaluation(evaluation, samples, is_best=state.best() is evaluation)
+    with run.recorder.standing_still("evaluation", state.step):
+        evaluation, samples = run.evaluator.evaluate(state)
+        run.recorder.evaluation(evaluation)
+        state.history.append(evaluation)
+        run.curves.evaluation(evaluation, samples)
+        run.view.evaluation(evaluation, samples, is_best=state.best() is evaluation)
     return state.is_among_the_best(evaluation)
 
 
 def _save(state: State, run: Run) -> None:
-    began = clock.seconds()
-    run.stepper.note_loss_scale()
-    run.saver.save(state)
-    run.recorder.event("checkpoint", state.step, began, clock.seconds() - began)
+    with run.recorder.standing_still("checkpoint", state.step):
+        run.stepper.note_loss_scale()
+        run.saver.save(state)
     run.recorder.checkpoint_files(run.saver.files)
 
 

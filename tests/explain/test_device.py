@@ -1,5 +1,7 @@
 """explain/device.py: computing told from waiting, and each wait from the others."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,49 @@ def test_time_outside_steps_is_said() -> None:
     assert any("evaluate half as often (now every 5 steps)" in text for text in finding.advice)
     slow_disk = explain(build.records(checkpoint_every=10, checkpoint_seconds=5.0))
     assert any("checkpoints half as often" in text for text in slow_disk.advice)
+
+
+WAITS = ("compute_share", "network_share", "straggler_share", "data_share")
+
+
+def waiting_for_a_save(seconds: float, every: int) -> Records:
+    """As recorded before ranks met after a checkpoint: rank 0's step is short, the others wait in it."""
+    records = build.records(hosts=1, ranks=2, checkpoint_every=every)
+    after = records.steps["step"] % every == 1
+    records.steps["exchange_mean"][after] += seconds / 2
+    records.steps["exchange_most"][after] += seconds
+    return records
+
+
+@pytest.mark.parametrize("every", [2, 3, 40])
+def test_waiting_for_another_ranks_checkpoint_is_no_part_of_a_step(every: int) -> None:
+    finding = explain(waiting_for_a_save(6.0, every))
+    usual = explain(build.records(hosts=1, ranks=2))
+    assert finding.verdict == "computing"
+    assert {name: finding.numbers[name] for name in WAITS} == pytest.approx(
+        {name: usual.numbers[name] for name in WAITS}, abs=0.01
+    )
+    assert not any("faster steps" in text for text in finding.advice)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shares_of_a_step_are_parts_of_it(seed: int) -> None:
+    """Also where phases and steps were timed by clocks that do not agree."""
+    records, random = build.records(steps=50), np.random.default_rng(seed)
+    for name in ("data", "forward", "backward", "exchange", "optimizer"):
+        for statistic in ("mean", "least"):
+            records.steps[f"{name}_{statistic}"] = random.exponential(1.0, 50)
+    finding = explain(records)
+    assert sum(finding.numbers[name] for name in WAITS) <= 1 + 1e-9
+    assert all(0 <= finding.numbers[name] <= 1 for name in WAITS)
+
+
+def test_what_the_others_compute_bounds_the_gain_of_a_faster_rank() -> None:
+    advice = explain(build.records(ranks=2, slow_rank=1, slow_data=9.0)).advice[0]
+    (times,) = map(float, re.findall(r"up to ([0-9.]+) x faster steps", advice))
+    assert times == pytest.approx((0.97 + 9) / 0.97, rel=0.05)
+    far_out = explain(build.records(ranks=2, slow_rank=1, slow_data=400.0)).advice[0]
+    assert far_out.endswith("up to many times faster steps")
 
 
 def test_one_machine_is_not_sent_to_the_network() -> None:

@@ -27,6 +27,7 @@ from dragoman.sync.world import World
 TOPOLOGY = Topology(["a", "b"], [0, 0, 1], ["lo", "lo"])
 HOST_A_EARLIER_SECONDS = 2.0
 PROBED_EARLIER_SECONDS = 100.0
+SAVE_SECONDS = 0.5
 
 
 def step_row(step: int, attempt: int, rank: int) -> StepRow:
@@ -69,6 +70,17 @@ def record(world: World, folder: Path, first: int, last: int) -> Recorder:
     return recorder
 
 
+def save_on_rank_0(world: World, recorder: Recorder) -> None:
+    """And a probe of how long the others then wait for it in what follows."""
+    with recorder.standing_still("checkpoint", 12):
+        if world.is_main:
+            time.sleep(SAVE_SECONDS)
+    began = clock.seconds()
+    world.sum([0.0])  # collective, as the next step's exchange
+    waited = world.most([clock.seconds() - began])[0]
+    recorder.probe("all_reduce", 12, began, waited)
+
+
 def main(folder: Path) -> None:
     with worlds.join(60) as world:
         if world.rank == 2:
@@ -83,6 +95,7 @@ def main(folder: Path) -> None:
         ended.probe(
             "peak", 6, began=clock.seconds() - PROBED_EARLIER_SECONDS, seconds=0.25, flops_per_second=1e9
         )
+        save_on_rank_0(world, ended)
         ended.close("finished")
 
 

@@ -12,7 +12,7 @@ from dragoman.measure.database import read
 from dragoman.measure.meters import interface_bytes
 from dragoman.measure.records import PHASES, Records, core_shares
 from tests import ranks
-from tests.measure.ranks import HOST_A_EARLIER_SECONDS, PROBED_EARLIER_SECONDS
+from tests.measure.ranks import HOST_A_EARLIER_SECONDS, PROBED_EARLIER_SECONDS, SAVE_SECONDS
 
 RANKS = 3
 
@@ -65,6 +65,13 @@ def test_a_probe_has_the_time_of_its_beginning(records: Records) -> None:
     (probe,) = records.probes_of("peak")
     assert (probe.seconds, probe.attempt, probe.step) == (0.25, 1, 6)
     assert probe.time == pytest.approx(records.attempts[1].started - PROBED_EARLIER_SECONDS, abs=10)
+
+
+def test_waiting_for_rank_0s_checkpoint_belongs_to_the_checkpoint(records: Records) -> None:
+    (checkpoint,) = [event for event in records.events if event.kind == "checkpoint"]
+    assert SAVE_SECONDS <= checkpoint.seconds < SAVE_SECONDS + 0.3
+    (next_exchange,) = records.probes_of("all_reduce")
+    assert next_exchange.seconds < SAVE_SECONDS / 2
 
 
 def test_hosts_with_unequal_numbers_of_rows_keep_their_own(records: Records) -> None:
