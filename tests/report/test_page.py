@@ -124,3 +124,17 @@ def test_plotly_accepts_every_chart() -> None:
             plain = re.sub(r'"--[a-z0-9-]+"', '"#123456"', json.dumps([chart.traces, chart.layout]))
             traces, layout = json.loads(plain)
             graph_objects.Figure(traces, layout)
+
+
+@pytest.mark.parametrize("every", [7, 100])
+def test_curves_of_a_log_that_speaks_once_in_many_steps_are_unbroken(every: int) -> None:
+    """A point between two nulls is drawn by no browser: such a curve would be invisible."""
+    records = build.rich(2000)
+    silent = records.steps["step"] % every != 0
+    for name in ("loss", "learning_rate"):
+        records.steps[name] = np.where(silent, np.nan, records.steps[name])
+    drawn = chart_data(page.render(records, build.findings()))["charts"]
+    for key, name in (("chart-convergence-1", "training"), ("chart-learning-rate-1", "applied")):
+        (trace,) = [trace for trace in drawn[key]["data"] if trace["name"] == name]
+        assert len(trace["y"]) == len(trace["x"]) == min((~silent).sum(), 500)
+        assert None not in trace["y"]

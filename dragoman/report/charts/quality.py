@@ -18,7 +18,7 @@ def loss(records: Records, finding: Finding) -> Chart | Missing:
     traces: list[Trace] = []
     training = records.steps["loss"]
     if thin.is_known(training):
-        x, y = thin.means(records.steps["step"], training)
+        x, y = thin.means(*thin.where_known(training, records.steps["step"]))
         traces.append(line(x, y, "training", "--muted", width=1))
     if len(steps):
         traces.append(dots(steps, values, "held-out", "--series-1"))
@@ -69,8 +69,9 @@ def learning_rate(records: Records, finding: Finding) -> Chart | Missing:
     if planned is not None:
         traces.append(line(*planned, "planned", "--muted", dash="dash"))
     if thin.is_known(applied):
-        places = thin.picks(applied)
-        traces.append(line(records.steps["step"][places], applied[places], "applied", "--series-1"))
+        steps, rates = thin.where_known(applied, records.steps["step"])
+        places = thin.picks(rates)
+        traces.append(line(steps[places], rates[places], "applied", "--series-1"))
     if not traces:
         return Missing(title, "no learning rate was recorded")
     yaxis = axis("learning rate", rangemode="tozero", exponentformat="power")

@@ -18,6 +18,15 @@ def means(*columns: np.ndarray, most: int = MOST) -> list[np.ndarray]:
     return [binned(bins, column, most) for column in columns]
 
 
+def where_known(values: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values where there are values: a log that speaks once in many steps still gives a line.
+
+    Between two nulls a point belongs to no line, and a browser draws nothing of it.
+    """
+    known = np.isfinite(values)
+    return steps[known], values[known]
+
+
 def binned(bins: np.ndarray, values: np.ndarray, count: int, weights: np.ndarray | None = None) -> np.ndarray:
     """The mean of each bin's finite values, NaN for a bin without any."""
     values = np.asarray(values, dtype=float)
