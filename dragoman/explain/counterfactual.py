@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman.explain import remedies, words
 from dragoman.explain.parts import StepParts
 from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records, RunFacts
@@ -131,22 +131,24 @@ def faster_link(records: Records, cost: StepCost) -> tuple[str, float]:
 def network_advice(records: Records, cost: StepCost) -> list[str]:
     """What would relieve the network, with the gain expected of each; small gains are left out."""
     facts = records.facts
+    how = remedies.of(facts.source)
     tried: list[tuple[float, str]] = []
     if facts.gradient_bytes and facts.parameters and facts.gradient_bytes >= 3.5 * facts.parameters:
         gain = cost.speedup(cost.with_bytes(0.5))
-        tried.append((gain, f"bf16 on the wire (sync.wire=bf16): about {gain:.1f} x faster steps"))
+        half = remedies.named("half-precision gradients on the wire", how.half)
+        tried.append((gain, f"{half}: about {gain:.1f} x faster steps"))
     ranks, hosts = len(facts.rank_hosts), len(set(facts.rank_hosts))
-    if facts.exchange == "allreduce" and ranks > hosts > 1:
+    if facts.exchange == "allreduce" and ranks > hosts > 1 and how.inside is not None:
         gain = cost.speedup(cost.with_bytes(ring_bytes(hosts, 1) / ring_bytes(ranks, 1)))
-        inside = "sums inside each host first (sync.hierarchical=true)"
+        inside = remedies.named("sums inside each host first", how.inside)
         tried.append((gain, f"{inside}: about {gain:.1f} x faster steps"))
-    if facts.mode != "diloco":
+    if facts.mode != "diloco" and how.rarely is not None:
         gain = cost.speedup(cost.every(LOCAL_STEPS))
-        local = f"{LOCAL_STEPS} local steps between exchanges (sync.mode=diloco)"
+        local = remedies.named(f"{LOCAL_STEPS} local steps between exchanges", how.rarely)
         tried.append((gain, f"{local}: about {gain:.1f} x faster steps, but no longer synchronous training"))
-    gain = cost.speedup(cost.with_tokens(4), tokens=4)
-    tokens = f"four times the tokens per step: about {gain:.1f} x the tokens per second"
-    tried.append((gain, f"{tokens}, in a quarter of the updates"))
+    gain = cost.speedup(cost.with_tokens(remedies.MORE_TOKENS), tokens=remedies.MORE_TOKENS)
+    tokens = remedies.named("four times the tokens per step", how.more)
+    tried.append((gain, f"{tokens}: about {gain:.1f} x the tokens per second, in a quarter of the updates"))
     name, gain = faster_link(records, cost)
     tried.append((gain, f"{name}: about {gain:.1f} x faster steps"))
     return [text for gain, text in tried if gain >= WORTH_TRYING]

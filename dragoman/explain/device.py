@@ -8,7 +8,7 @@ from dragoman.explain import words
 from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, without_exchange
 from dragoman.explain.finding import Finding, known
 from dragoman.explain.gpus import BUSY, GpuUse, gpu_use
-from dragoman.explain.link_only import NOT_RIGHT, impossible, judge
+from dragoman.explain.link_only import NOT_RIGHT, impossible, judge, most_computing
 from dragoman.explain.outside import outside_advice, outside_seconds
 from dragoman.explain.parts import StepParts, mean, settled, step_parts
 from dragoman.explain.straggler import straggler
@@ -222,7 +222,12 @@ def _judged(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> tu
         busy = ": busy, but not computing" if known_busy else ": too cool to be computing" if waits else ""
         look = f". With {hosts} machines that is what waiting for the exchange looks like"
         return "waiting_network", f"{busy}{look} (for the network, or in it for a slower rank)"
+    most = most_computing(records, parts) if parts else None
+    waited = most is not None and most * BOTTLENECK <= 1  # computing cannot fill the step
+    rest = f"; whatever filled the other {words.share(1 - most)}, it was not computing" if most else ""
     if gpu and gpu.is_working and (gpu.utilisation is None or gpu.utilisation >= BUSY):
+        if gpu.is_moment and waited and most is not None and most < MOSTLY:
+            return "unknown", f": they computed when somebody looked, which was one moment of a step{rest}"
         return "computing", ""
     if parts and impossible(records, parts):
         return "unknown", f", more than there is: {NOT_RIGHT}"
@@ -231,5 +236,5 @@ def _judged(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> tu
     if gpu is None and parts and records.facts.computing_seconds:
         if records.facts.computing_seconds[0] * BOTTLENECK >= parts.seconds:
             return "computing", ""
-        return "unknown", ", which does not tell computing from waiting"
-    return "unknown", ", and that does not tell computing from waiting" if gpu else ""
+        return "unknown", rest if waited else ", which does not tell computing from waiting"
+    return "unknown", rest if waited else ", and that does not tell computing from waiting" if gpu else ""

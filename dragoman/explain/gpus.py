@@ -13,6 +13,7 @@ BUSY = 0.9  # of the time some kernel runs; a kernel that waits for the network 
 # A GPU that multiplies matrices draws most of its limit; one that only spins draws little more than idle,
 # which is a tenth to a fifth. Half lies well away from both.
 LOW_POWER = 0.5
+SERIES = 5  # readings of a GPU, fewer of which are moments: a step has moments of computing and of waiting
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,12 @@ class GpuUse:
     power_watts: float | None
     power_limit_watts: float | None
     memory_bytes: float | None
+    readings: float  # of each GPU
+
+    @property
+    def is_moment(self) -> bool:
+        """Read off a screen rather than watched: it shows what a step does at times, not what fills it."""
+        return self.readings < SERIES
 
     @property
     def is_busy_waiting(self) -> bool:
@@ -62,6 +69,7 @@ def gpu_use(records: Records) -> GpuUse | None:
         power_watts=_mean(gpus["power_watts"], weight),
         power_limit_watts=_mean(gpus["power_limit_watts"], weight),
         memory_bytes=_mean(gpus["memory_bytes"], weight),
+        readings=len(weight) / len({*zip(gpus["host"].tolist(), gpus["gpu"].tolist(), strict=True)}),
     )
 
 

@@ -32,9 +32,18 @@ from dragoman.measure.records import Records
 # An order names one of two bonded ports, or one direction of two. A run that sends more than twice that is on
 # another link than the one that somebody had in mind.
 ORDER_IS_WRONG = 2.0
+# Ports as machines have them, in bits per second. A port that is full all step long carries 94 % of its rate
+# in payload; a step holds a little computing besides. Other causes of waiting give such a rate by chance.
+PORTS = (10e6, 100e6, 1e9, 10e9, 25e9, 40e9, 100e9)
+PORT_FILLED = (0.7, 1.0)
+HARDLY_COMPUTES = 3.0  # a step that is so many times its computing is filled by something else
+# A step has moments of computing. One reading that shows such a moment contradicts a single other witness if
+# there are fewer of them than one in ten.
+RARE_MOMENT = 10.0
 PLAUSIBLE_SHARE = 0.9  # of the least time of computing by the cost model: a shorter step is a slip
 NOT_RIGHT = "its time (steps per second?), the batch or the GPU is not right"
 NEEDED = "Needed: the link's rate, the GPUs' power in training, or the GPU's type, batch and parameters."
+MEASURE = "measure what the link carries: `iperf3 -s` on one machine, `iperf3 -c` with its name on the other"
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,7 @@ class Judgement:
     opening: str
     link: Bounds | None
     computing: Bounds | None
+    port: float | None = None  # bits per second of the one that was full, where it is not the one ordered
 
     def range(self) -> tuple[float, float] | None:
         """What all that is known leaves; None where it is nothing or contradicts itself."""
@@ -74,6 +84,10 @@ def from_link(
     numbers |= known(
         implied_bits_per_second=8 * moved / parts.seconds, implied_bytes_per_second=moved / parts.seconds
     )
+    if judgement.port:
+        numbers |= known(link_bits_per_second=judgement.port)
+        evidence = [line for line in evidence if not line.startswith("link_bits_per_second")]
+        evidence.append("link_bits_per_second: of the port that the steps filled, by their bytes and seconds")
     if limits := judgement.range():
         numbers |= known(speedup_without_exchange_low=limits[0], speedup_without_exchange_high=limits[1])
     if records.facts.computing_seconds:
@@ -95,8 +109,21 @@ def judge(records: Records, parts: StepParts, gpu: GpuUse | None) -> Judgement:
         shorter = f"for a step cannot be shorter than the {words.seconds(least)} that its computing takes"
         return Judgement("unknown", f"Unknown, {shorter}; {NOT_RIGHT}", _by_link(records, parts), None)
     link, computing = _by_link(records, parts), _by_computing(records, parts)
+    if port := _full_port(records, parts, link, computing, gpu):
+        why = (
+            f"that is what a {words.rate(port)} port carries, not the {words.rate(_ordered(records))} ordered"
+        )
+        filled = Bounds(*bounds(parts.seconds, parts.seconds), why)
+        return Judgement("bottleneck", "Yes, by the rate that the steps reached", filled, computing, port)
     verdict, opening = _verdict(link, computing, gpu)
     return Judgement(verdict, opening, link, computing)
+
+
+def most_computing(records: Records, parts: StepParts) -> float | None:
+    """The largest share of a step that computing can fill, where the cost model tells; at most 1."""
+    if not records.facts.computing_seconds or impossible(records, parts):
+        return None
+    return min(1.0, records.facts.computing_seconds[1] / parts.seconds)
 
 
 def impossible(records: Records, parts: StepParts) -> float | None:
@@ -137,6 +164,25 @@ def _by_link(records: Records, parts: StepParts) -> Bounds | None:
     return Bounds(low, high, why)
 
 
+def _full_port(
+    records: Records, parts: StepParts, link: Bounds | None, computing: Bounds | None, gpu: GpuUse | None
+) -> float | None:
+    """The rate of a slower port than was ordered, if the steps reached it and nothing else fills them."""
+    moved, ordered = _moved(records), _ordered(records)
+    if not moved or not ordered or link_rate(records) or not link or link.high >= BOTTLENECK:
+        return None
+    works = gpu is not None and gpu.is_working and not gpu.is_moment
+    if works or not computing or computing.low < HARDLY_COMPUTES:
+        return None
+    reached = 8 * moved / parts.seconds
+    port = next((port for port in PORTS if PORT_FILLED[0] <= reached / port <= PORT_FILLED[1]), None)
+    return port if port and port < ordered else None
+
+
+def _ordered(records: Records) -> float:
+    return records.facts.ordered_link_bits_per_second or 0.0
+
+
 def _by_computing(records: Records, parts: StepParts) -> Bounds | None:
     if not records.facts.computing_seconds:
         return None
@@ -155,7 +201,7 @@ def _verdict(link: Bounds | None, computing: Bounds | None, gpu: GpuUse | None) 
             return "unknown", "Unknown, for neither computing nor so few bytes on such a link fill the step"
         if link.high < NEGLIGIBLE:
             return "not_bottleneck", "No, by the bytes it can have sent"
-    elif works and low >= BOTTLENECK:
+    elif works and low >= BOTTLENECK and not (gpu and gpu.is_moment and _outweigh(link, computing)):
         return "unknown", "Unknown, for the GPUs drew the power of computing while the rest says they waited"
     if link and link.low >= BOTTLENECK and not (computing and computing.high < NEGLIGIBLE):
         return "bottleneck", "Yes, by the bytes it must have sent"
@@ -171,6 +217,12 @@ def _verdict(link: Bounds | None, computing: Bounds | None, gpu: GpuUse | None) 
     if low >= NEGLIGIBLE:
         return "balanced", "In part: computing and exchange both matter"
     return "unknown", "Unknown, for how much of the exchange was hidden was not recorded"
+
+
+def _outweigh(link: Bounds | None, computing: Bounds | None) -> bool:
+    """Whether bytes and cost model stand against GPUs that computed at the moment when somebody looked."""
+    lows = [side.low for side in (link, computing) if side and side.low >= BOTTLENECK]
+    return len(lows) == 2 or (len(lows) == 1 and lows[0] < RARE_MOMENT)
 
 
 def _answer(
@@ -190,10 +242,28 @@ def _answer(
         most = f"{limits[1]:.2f} x" if limits[1] < 100 else "many times"
         facts.append(f"without the exchange the step would be {limits[0]:.2f} x to {most} faster")
     if gpu and gpu.power_share is not None:
-        doing = "waiting" if gpu.is_waiting else "computing" if gpu.is_working else "idle in part"
-        facts.append(f"GPUs drew {words.share(gpu.power_share)} of their power: {doing}")
+        facts.append(_power(gpu, judgement.verdict == "bottleneck"))
     text = f"{judgement.opening}: {'; '.join(facts)}."
-    return f"{text} {NEEDED}" if judgement.verdict == "unknown" else text
+    if judgement.verdict != "unknown":
+        return text
+    return f"{text}{not_computing(records, parts)} {NEEDED}"
+
+
+def not_computing(records: Records, parts: StepParts) -> str:
+    """A sentence on a step that computing cannot fill; nothing where it can."""
+    most = most_computing(records, parts)
+    if most is None or most * BOTTLENECK > 1:
+        return ""
+    return f" Whatever filled the other {words.share(1 - most)} of the step, it was not computing."
+
+
+def _power(gpu: GpuUse, waited: bool) -> str:
+    share = words.share(gpu.power_share or 0.0)
+    doing = "waiting" if gpu.is_waiting else "computing" if gpu.is_working else "idle in part"
+    if not gpu.is_working or not waited:
+        return f"GPUs drew {share} of their power: {doing}"
+    seen = f"GPUs drew {share} of their power when somebody looked"
+    return f"{seen}: they computed at that moment, as every step does for a while"
 
 
 def _evidence(records: Records, gpu: GpuUse | None) -> list[str]:
@@ -208,10 +278,22 @@ def _evidence(records: Records, gpu: GpuUse | None) -> list[str]:
 
 def _advice(records: Records, parts: StepParts, judgement: Judgement) -> list[str]:
     limits = judgement.range()
+    if judgement.verdict == "unknown" and not_computing(records, parts) and not link_rate(records):
+        return [MEASURE]
     if judgement.verdict not in ("bottleneck", "balanced") or not limits or not judgement.computing:
         return []
     without = WithoutExchange(
         parts.seconds / (limits[0] * limits[1]) ** 0.5, False, "the middle of the bounds"
     )
     model = cost(records, parts, without)
-    return network_advice(records, model) if model else []
+    if model is None:
+        return []
+    advice = network_advice(records, model)
+    if judgement.port:
+        gain = model.speedup(model.on_link(_ordered(records)))
+        ask = "`ethtool` with the interface's name says what each port negotiated"
+        advice.insert(
+            0,
+            f"the {words.rate(_ordered(records))} that were ordered ({ask}): about {gain:.1f} x faster steps",
+        )
+    return advice

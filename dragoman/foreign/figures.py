@@ -116,8 +116,11 @@ def bits_per_second(text: str | None) -> float | None:
 
 
 def ordered_link(text: str) -> float:
-    """Bits per second of --link, which is a rate and nothing else: 1gbit, 1000 Mbps, 1000, 1e3mbit."""
-    found = _ORDER.fullmatch(_decimal(_tidy(text)))
+    """Bits per second of --link, which is a rate and nothing else: 1gbit, 1000 Mbps, 1000, 1e3mbit.
+
+    A remark in brackets may follow: `1gbps (not obtained)`.
+    """
+    found = _ORDER.fullmatch(_decimal(_tidy(text)).partition(" (")[0])
     rate = _link(found[1], found[2]) if found else None
     if rate is None:
         what = "not a rate" if not found else "not between 1 kbit/s and 100 Tbit/s"

@@ -56,8 +56,8 @@ def test_counters_kept_by_the_minute_give_the_same_bytes() -> None:
 def test_advice_is_quantified_and_only_given_when_something_is_wrong() -> None:
     assert explain(build.records()).advice == []
     advice = explain(build.records(exchange=2.92, link_bits_per_second=1e9)).advice
-    assert any("bf16" in text and "1.6 x" in text for text in advice)
-    assert any("four times the tokens per step: about 2.3 x" in text for text in advice)
+    assert any("sync.wire=bf16" in text and "1.6 x" in text for text in advice)
+    assert any("four times the tokens per step (data.step): about 2.3 x" in text for text in advice)
     assert any("a 10 Gbit/s link: about 3.1 x" in text for text in advice)
 
 
@@ -102,7 +102,7 @@ def test_local_steps_are_advised_with_their_price_and_not_where_they_are_made() 
 def test_bf16_is_not_advised_where_it_is_used() -> None:
     facts = {"gradient_bytes": 2 * build.PARAMETERS}
     advice = explain(build.records(exchange=2.9, link_bits_per_second=1e9, changes=facts)).advice
-    assert not any("bf16" in text for text in advice)
+    assert not any("sync.wire=bf16" in text for text in advice)
 
 
 def test_waiting_for_a_slow_rank_is_not_the_network() -> None:

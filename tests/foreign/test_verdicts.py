@@ -9,7 +9,7 @@ import pytest
 from dragoman.explain.finding import Finding
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
-from tests.foreign import logs
+from tests.foreign import logs, test_fairseq
 
 FACTS = {"step_seconds": 1.9, "ranks": 4, "machines": 2, "params": 60_880_896, "gpu": "P100", "batch": 256}
 
@@ -31,13 +31,19 @@ def network(files: list[Path] | None = None, **given: object) -> Finding:
         ({"link": "100gbit", "step_seconds": 0.9}, "not_bottleneck"),
         ({"link": "100gbit", "gpu": None}, "not_bottleneck"),
         ({"link": "100gbit", "gpu_power": "42/250"}, "unknown"),  # they wait, but not for so few bytes
-        ({"link": "1gbit", "gpu_power": "220/250"}, "unknown"),  # they compute, and cannot have the time to
+        ({"link": "1gbit", "gpu_power": "220/250"}, "bottleneck"),  # a step has moments of computing
+        ({"link": "1gbit", "gpu_power": "174/250", "gpu": "V100"}, "bottleneck"),
+        ({"gpu_power": "220/250", "step_seconds": 60.0}, "unknown"),  # but hardly one in fifty
         ({"machines": 1, "link": "1gbit"}, "single_machine"),
         ({"ranks": 1, "machines": 1}, "single_machine"),
         ({"step_seconds": 1.1, "gpu": None}, "unknown"),  # any GPU: computing may fill the step, or a tenth
         ({"step_seconds": 1.1, "gpu": "T4", "precision": "fp32"}, "unknown"),
         ({"step_seconds": 38.0, "link": "100mbit"}, "bottleneck"),
-        ({"step_seconds": 38.0, "link": "1gbit"}, "unknown"),  # does the link carry what was ordered?
+        ({"step_seconds": 38.0, "link": "1gbit"}, "bottleneck"),  # 77 Mbit/s: a port of a tenth of the order
+        ({"step_seconds": 35.0, "link": "1gbps (not obtained)"}, "bottleneck"),
+        ({"step_seconds": 35.0, "link": "1gbit", "gpu": None, "gpu_power": "42/250"}, "bottleneck"),
+        ({"step_seconds": 60.0, "link": "1gbit"}, "unknown"),  # 49 Mbit/s: no port has that rate
+        ({"step_seconds": 380.0, "link": "10gbit"}, "bottleneck"),  # 7.7 Mbit/s
         ({"params": None}, "unknown"),
         ({"machines": None}, "unknown"),
     ],
@@ -114,3 +120,63 @@ def test_a_busy_gpu_that_draws_little_is_not_computing() -> None:
     given = Given(ranks=2, machines=1, gpu_power="42/250", gpu_util=100, step_seconds=1.9)
     answer = next(f for f in diagnose([], given).findings if f.id == "device_utilisation").answer
     assert "busy, but not computing; what they waited for was not recorded" in answer
+
+
+SLOW = FACTS | {"step_seconds": 35.0, "gpu": "V100", "precision": "mixed", "link": "1gbit"}
+
+
+def test_a_port_that_the_steps_filled_is_the_link_and_not_the_order() -> None:
+    found = network(**SLOW)
+    assert found.numbers["link_bits_per_second"] == 100e6
+    assert found.numbers["implied_bits_per_second"] == pytest.approx(83.5e6, rel=1e-3)
+    assert found.advice[0].startswith("the 1 Gbit/s that were ordered (`ethtool`")
+
+
+@pytest.mark.parametrize("more", [{}, {"gpu_power": "174/250"}, {"machines": 1, "ranks": 2}])
+def test_what_cannot_be_computing_is_said_not_to_be(more: dict[str, object]) -> None:
+    """49 Mbit/s fit no port: what was waited for is not known, but that it was waiting is."""
+    made = diagnose([], Given.model_validate(SLOW | {"step_seconds": 60.0} | more))
+    device = next(f for f in made.findings if f.id == "device_utilisation")
+    assert device.verdict == "unknown"
+    assert "whatever filled the other 99%, it was not computing" in device.answer
+    assert device.numbers["compute_share_high"] < 0.02
+
+
+def test_one_reading_of_power_is_a_moment_and_a_series_is_not(tmp_path: Path) -> None:
+    """174 W of 250 at one moment of a step of which computing fills a third at most."""
+    given = FACTS | {"gpu": "V100", "link": "1gbit"}
+    rows = [f"{second}, 174.00 W, 250.00 W, 100 %\n" for second in range(60)]
+    head = "index, power.draw [W], power.limit [W], utilization.gpu [%]\n"
+    paths = {}
+    for name, count in (("moment", 1), ("series", 60)):
+        paths[name] = tmp_path / name
+        paths[name].write_text(head + "".join(f"0{row[row.index(',') :]}" for row in rows[:count]))
+    moment, series = (network([paths[name]], **given) for name in ("moment", "series"))
+    assert (moment.verdict, series.verdict) == ("bottleneck", "unknown")
+    assert "they computed at that moment" in moment.answer
+    device = diagnose([paths["moment"]], Given.model_validate(given)).findings
+    assert next(f for f in device if f.id == "device_utilisation").verdict == "waiting_network"
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [
+        ("openseq2seq", ["Compression.fp16", "HOROVOD_HIERARCHICAL_ALLREDUCE=1", "iter_size"]),
+        ("fairseq", ["--ddp-comm-hook fp16", "--localsgd-frequency", "--update-freq"]),
+        ("huggingface", ["DDPCommunicationHookType.BF16", "LocalSGD", "gradient_accumulation_steps"]),
+        ("", []),
+    ],
+)
+def test_advice_names_the_options_of_the_program_that_ran(
+    tmp_path: Path, program: str, options: list[str]
+) -> None:
+    in_fp32 = test_fairseq.log().replace("'fp16': True", "'fp16': False")
+    text = {"openseq2seq": logs.openseq2seq(), "fairseq": in_fp32}
+    files = [logs.written(tmp_path, text[program])] if program in text else []
+    if program == "huggingface":
+        files = [Path(__file__).parent / "trainer_state.json"]
+    small = {"params": 3_000_000, "batch": 8} if program == "huggingface" else {}  # steps of 0.12 s
+    advice = " ".join(network(files, **(FACTS | small | {"gpu_power": "42/250", "link": "1gbit"})).advice)
+    assert "sync." not in advice
+    assert all(option in advice for option in options)
+    assert "x faster steps" in advice
