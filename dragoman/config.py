@@ -80,7 +80,7 @@ class HeldOut(Section):
 class Preparation(Section):
     """Everything `dragoman prepare` can be told beside its files."""
 
-    seed: int = Field(1, ge=0, le=_MOST_SEED, description="of the vocabulary sample and the held-out pairs")
+    seed: int = Field(1, ge=0, le=_MOST_SEED, description="for the vocabulary sample and the held-out pairs")
     clean: CleanRules = CleanRules()
     vocabulary: VocabularySettings = VocabularySettings()
     held_out: HeldOut = HeldOut()
@@ -94,8 +94,8 @@ class Model(Section):
 
     width: int = Field(512, ge=8, le=_MOST_WIDTH, description="of every layer's input and output")
     heads: int = Field(8, ge=1, le=_MOST_WIDTH, description="attention heads; must divide the width")
-    encoder_layers: int = Field(6, ge=1, le=1_000, description="that read the source")
-    decoder_layers: int = Field(6, ge=1, le=1_000, description="that write the translation")
+    encoder_layers: int = Field(6, ge=1, le=1_000, description="layers that read the source")
+    decoder_layers: int = Field(6, ge=1, le=1_000, description="layers that write the translation")
     feedforward: int = Field(2048, ge=1, le=_MOST_WIDTH, description="inner width of the feed-forward blocks")
     dropout: float = Field(0.1, ge=0, lt=1, description="after embedding and at the end of each block")
     attention_dropout: float = Field(0.1, ge=0, lt=1, description="on attention weights")
@@ -111,44 +111,44 @@ class Model(Section):
 class Data(Section):
     """How much a step holds. The step does not depend on the number of ranks."""
 
-    unit: Literal["tokens", "pairs"] = Field("tokens", description="what step and microbatch count")
+    unit: Literal["tokens", "pairs"] = Field("tokens", description="what data.step and data.microbatch count")
     step: int = Field(
-        25_000, ge=1, le=10**9, description="per optimizer update over all ranks (tokens: per side)"
+        25_000, ge=1, le=10**9, description="size of a step over all ranks (tokens are counted per side)"
     )
-    microbatch: int = Field(
-        3_125, ge=1, le=10**9, description="at most this much in one forward and backward"
-    )
+    microbatch: int = Field(3_125, ge=1, le=10**9, description="most in one forward and backward pass")
     split: int = Field(
-        1, ge=1, le=10**6, description="compute each microbatch in so many parts: less memory, same step"
+        1, ge=1, le=10**6, description="compute each microbatch in this many parts: less memory, same step"
     )
 
 
 class Train(Section):
     """Steps, learning rate, optimizer."""
 
-    seed: int = Field(1, ge=0, le=_MOST_SEED, description="of weights, order of pairs and dropout")
+    seed: int = Field(1, ge=0, le=_MOST_SEED, description="for initial weights, order of pairs and dropout")
     steps: int = Field(100_000, ge=1, le=_MOST, description="optimizer updates")
     stop_at: int = Field(
         0, ge=0, le=_MOST, description="stop here as by Ctrl-C: saved, not evaluated; 0 is never"
     )
     schedule: Literal["transformer", "inverse_sqrt", "linear", "cosine", "constant"] = Field(
-        "transformer", description="learning rate over steps"
+        "transformer", description="how the learning rate changes over the steps"
     )
     rate: float = Field(
-        2.0, gt=0, le=_MOST_FLOAT, description="factor of the transformer schedule, peak of the others"
+        2.0, gt=0, le=_MOST_FLOAT, description="factor of the transformer schedule; peak rate of the others"
     )
-    warmup_steps: int = Field(8_000, ge=0, le=_MOST, description="steps of rising learning rate")
+    warmup_steps: int = Field(8_000, ge=0, le=_MOST, description="steps over which the rate rises")
     optimizer: Literal["adam", "adamw", "muon"] = Field(
-        "adam", description="muon: for the matrices of layers, with AdamW for the rest"
+        "adam", description="muon: Muon for the matrices of the layers, AdamW for the rest"
     )
-    beta1: float = Field(0.9, ge=0, lt=1, description="of Adam: how long its mean of gradients remembers")
-    beta2: float = Field(0.997, ge=0, lt=1, description="and its mean of their squares")
-    epsilon: float = Field(1e-9, gt=0, le=1, description="of Adam: keeps it from dividing by zero")
-    weight_decay: float = Field(0.0, ge=0, le=1_000, description="adamw and muon: how fast matrices shrink")
+    beta1: float = Field(0.9, ge=0, lt=1, description="Adam: decay of the running mean of gradients")
+    beta2: float = Field(
+        0.997, ge=0, lt=1, description="Adam: decay of the running mean of squared gradients"
+    )
+    epsilon: float = Field(1e-9, gt=0, le=1, description="Adam: keeps it from dividing by zero")
+    weight_decay: float = Field(0.0, ge=0, le=1_000, description="AdamW and Muon: how fast matrices shrink")
     label_smoothing: float = Field(
-        0.1, ge=0, lt=1, description="share of the target given to all pieces alike"
+        0.1, ge=0, lt=1, description="share of the target spread evenly over all pieces"
     )
-    clip_norm: float = Field(0.0, ge=0, le=_MOST_FLOAT, description="largest gradient norm; 0 is no limit")
+    clip_norm: float = Field(0.0, ge=0, le=_MOST_FLOAT, description="largest gradient norm (0: no limit)")
     precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the computation on GPUs")
     most_bad_steps: int = Field(
         20, ge=1, le=_MOST, description="non-finite steps in a row before the run is stopped"
@@ -171,21 +171,23 @@ class Sync(Section):
         None, description="of gradients between hosts; absent: auto picks, else fp32"
     )
     hierarchical: bool | None = Field(
-        None, description="one rank per host crosses the network; absent: auto picks, else false"
+        None, description="only one rank per host uses the network; absent: auto picks, else false"
     )
     bucket_mb: float | None = Field(
         None,
         gt=0,
         le=1024,
-        description="MiB of gradients that set off together; absent: by the measured link",
+        description="MiB of gradients sent together; absent: chosen by the measured link",
     )
     inner_steps: int = Field(
-        16, ge=1, le=10**6, description="diloco: steps that replicas make between two exchanges"
+        16, ge=1, le=10**6, description="DiLoCo: steps of a replica between two exchanges"
     )
-    outer_rate: float = Field(0.7, gt=0, le=1_000, description="diloco: of the step that all make together")
-    outer_momentum: float = Field(0.5, ge=0, lt=1, description="diloco: of that step (Nesterov); 0 is none")
+    outer_rate: float = Field(0.7, gt=0, le=1_000, description="DiLoCo: learning rate of the outer step")
+    outer_momentum: float = Field(
+        0.5, ge=0, lt=1, description="DiLoCo: Nesterov momentum of the outer step (0: none)"
+    )
     timeout_seconds: float = Field(
-        600.0, ge=1, le=_LONGEST_SECONDS, description="a rank silent for so long is taken for dead"
+        600.0, ge=1, le=_LONGEST_SECONDS, description="a rank silent for this long counts as dead"
     )
 
 
@@ -193,17 +195,22 @@ class Evaluate(Section):
     """What is scored during training, on the data set's dev part."""
 
     every: int = Field(1_000, ge=1, le=_MOST, description="steps between evaluations")
-    beam: int = Field(4, ge=1, le=WIDEST_BEAM, description="1 is greedy search")
+    beam: int = Field(4, ge=1, le=WIDEST_BEAM, description="width of the search (1: greedy)")
     length_penalty: float = Field(
-        0.6, ge=0, le=10, description="score over length to this power, as CTranslate2"
+        0.6,
+        ge=0,
+        le=10,
+        description="a hypothesis's score is divided by its length to this power, as in CTranslate2",
     )
     train_sample_pairs: int = Field(
         1_000, ge=1, le=10**7, description="training pairs scored like the dev part"
     )
     samples: int = Field(3, ge=0, le=10_000, description="translations shown at each evaluation")
-    metric: Literal["bleu", "chrf", "loss"] = Field("bleu", description="what the best checkpoint is best at")
+    metric: Literal["bleu", "chrf", "loss"] = Field(
+        "bleu", description="the score that decides which checkpoint is best"
+    )
     patience: int = Field(
-        0, ge=0, le=_MOST, description="stop after so many evaluations without improvement; 0 is never"
+        0, ge=0, le=_MOST, description="stop after this many evaluations without improvement (0: never)"
     )
 
 

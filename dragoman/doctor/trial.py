@@ -111,7 +111,7 @@ def block(found: dict[str, Any], verdict: str) -> str:
         "verdict": verdict,
     }
     return "\n".join(
-        ["", f"dragoman doctor --train, {STEPS} steps", *(f"  {k:<9} {v}" for k, v in lines.items())]
+        ["", f"{STEPS} steps of dragoman doctor --train", *(f"  {k:<9} {v}" for k, v in lines.items())]
     )
 
 

@@ -130,7 +130,7 @@ def test_ten_steps_on_two_hosts_end_in_a_block_to_report(task: Task) -> None:  #
     with Cluster(hosts=2, rate="100mbit", with_ssh=True) as cluster:
         done = cluster.run(0, [*DRAGOMAN, *words], check=False, timeout_seconds=WAIT_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
-    block = done.stdout[done.stdout.index("dragoman doctor --train, 10 steps") :]
+    block = done.stdout[done.stdout.index("10 steps of dragoman doctor --train") :]
     rows = dict(line.split(maxsplit=1) for line in block.splitlines()[1:])
     assert rows["hosts"] == "h0 (eth0), h1 (eth0)"
     assert rows["devices"] == "2 ranks on cpu"

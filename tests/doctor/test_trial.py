@@ -36,7 +36,7 @@ def test_the_block_says_what_a_bug_report_needs() -> None:
     found = trial.described(FOUND, [host(0), host(1)])
     assert found
     assert trial.block(found, "ok").splitlines()[1:] == [
-        "dragoman doctor --train, 10 steps",
+        "10 steps of dragoman doctor --train",
         "  versions  python 3.11.7, torch 2.13.0, dragoman 0.1.0 (code 12345678)",
         "  hosts     a (eth0), b (eth1)",
         "  devices   4 ranks on Tesla V100",
