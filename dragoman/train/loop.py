@@ -38,6 +38,7 @@ class Run:
     saver: Saver
     curves: Curves
     view: View
+    begins_learnt: bool = False  # with another model's weights: the beginning may stay the best
 
 
 def train(state: State, run: Run) -> StopReason:
@@ -48,7 +49,9 @@ def train(state: State, run: Run) -> StopReason:
     run.stepper.settle(next(run.batches.after(state.position)))
     run.recorder.started(state.step)
     if _owes_evaluation(state, run):
-        _evaluate(state, run)
+        is_kept = _evaluate(state, run)
+        if is_kept and state.step == 0:
+            _save(state, run)
         if reason := stopping.after_evaluation(state):
             return reason
     pace = Pace()
@@ -86,9 +89,11 @@ def _due(every: int, state: State, run: Run, reason: StopReason | None) -> bool:
 
 
 def _owes_evaluation(state: State, run: Run) -> bool:
-    """A run that was stopped at a step with one made none there: stopping must not take long."""
+    """At the start of an attempt: a model that has learnt elsewhere is scored as it is, and a run that was
+    stopped at a step with an evaluation had none there, because stopping must not take long."""
     is_done = any(evaluation.step == state.step for evaluation in state.history)
-    return state.step > 0 and not is_done and _due(state.config.evaluate.every, state, run, None)
+    is_learnt = state.step > 0 or run.begins_learnt
+    return is_learnt and not is_done and _due(state.config.evaluate.every, state, run, None)
 
 
 def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:

@@ -147,6 +147,7 @@ def _run(
                 saver=saver,
                 curves=curves,
                 view=shown,
+                begins_learnt=job.start_from is not None,
             ),
         )
         saver.wait()

@@ -10,6 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from dragoman.errors import DataError, UsageError
+from dragoman.explain.finding import unknown
+from dragoman.measure import database
+from dragoman.report.charts import quality
 from dragoman.rundir import RunFolder
 from dragoman.train import models
 from dragoman.train.checkpoint import SavedState
@@ -112,8 +115,30 @@ def test_a_run_from_a_model_has_its_weights_but_not_its_past(
         torch.testing.assert_close(tensor, expected[name])
     assert int(load_file(folder / "optimizer.safetensors")["updates"]) == 1
     state = SavedState.model_validate_json((folder / "state.json").read_text())
-    assert (state.step, len(state.history), state.position.step) == (1, 1, 1)
+    assert (state.step, [each.step for each in state.history], state.position.step) == (1, [0, 1], 1)
     assert f"weights from {unbroken(1)}" in runs.log(tmp_path)
+
+
+def test_fine_tuning_that_harms_leaves_the_beginning_as_the_best(
+    here: Here, learnt: Path, tmp_path: Path
+) -> None:
+    harmful = (*runs.LEARNING, "train.steps=8", "train.rate=0.1", "train.warmup_steps=0", "evaluate.every=4")
+    here.train(tmp_path, *harmful, "checkpoint.keep_last=1", start_from=learnt)
+    folder = RunFolder(tmp_path)
+    assert folder.checkpoint_steps() == [0, 8]
+    assert models.find(tmp_path) == folder.checkpoint(0)
+    expected = load_file(RunFolder(learnt).best / "model.safetensors")
+    for name, tensor in load_file(folder.best / "model.safetensors").items():
+        torch.testing.assert_close(tensor, expected[name])
+    records = database.read(folder.records)
+    assert [row.step for row in records.evaluations] == [0, 4, 8]
+    assert "at step 0" in next(line for line in runs.log(tmp_path).splitlines() if line.startswith("Best"))
+    assert quality.bleu(records, unknown("convergence", "")).traces[0]["x"][0] == 0
+
+
+def test_a_run_that_is_not_fine_tuning_begins_without_a_score(here: Here, tmp_path: Path) -> None:
+    here.train(tmp_path, "train.steps=2", "evaluate.every=1")
+    assert [row.step for row in database.read(RunFolder(tmp_path).records).evaluations] == [1, 2]
 
 
 def test_going_on_does_not_take_the_model_again(here: Here, unbroken: Unbroken, tmp_path: Path) -> None:
