@@ -16,6 +16,8 @@ def explain(records: Records) -> Finding:
     past = history(records)
     both = np.isfinite(past.eval_loss) & np.isfinite(past.train_sample_loss)
     _, held_out = past.of(past.eval_loss)
+    if not len(past.steps):
+        return unknown("overfitting", _not_yet(records))
     if not both.any():
         because = "no sample of training pairs was scored like the held-out set"
         because += ", and the training loss, with dropout and label smoothing, cannot be compared with it"
@@ -35,6 +37,15 @@ def explain(records: Records) -> Finding:
         because = f"a trend needs {LEAST_POINTS} evaluations of both sets, and there are {len(steps)}"
         return unknown("overfitting", because, numbers)
     return _judge(past, steps, held_out, sample, trend, numbers)
+
+
+def _not_yet(records: Records) -> str:
+    """Why there is no evaluation, where it can be told."""
+    made, every = records.steps["step"], records.facts.settings.get("evaluate.every")
+    if not len(made) or not isinstance(every, int) or made[-1] >= every:
+        return "the records hold no evaluation"
+    at = f"the run stands at step {made[-1]:,.0f}"
+    return f"nothing has been evaluated yet: {at}, and the first evaluation is due at step {every:,}"
 
 
 def _judge(

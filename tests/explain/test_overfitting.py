@@ -79,3 +79,12 @@ def test_without_a_training_sample_it_is_unknown() -> None:
 def test_too_few_evaluations_are_unknown(count: int) -> None:
     finding = explain(build.evaluated(count=count, eval_loss=overfitted, train_sample_loss=memorised))
     assert finding.verdict == "unknown"
+
+
+def test_before_the_first_evaluation_nothing_is_said_of_how_pairs_were_scored() -> None:
+    finding = explain(build.records(steps=40, evaluate_every=50))
+    assert finding.verdict == "unknown"
+    assert "alike" not in finding.answer
+    assert "no sample" not in finding.answer
+    assert "step 50" in finding.answer
+    assert "alike" not in explain(build.foreign()).answer
