@@ -246,6 +246,18 @@ _LONGEST_SHOWN = 60  # characters of a wrong value
 
 # --- reading and writing ----------------------------------------------------------------------------------
 
+
+def located(path: Path | None) -> Path | None:
+    """The file, or the one of that name that comes with dragoman: `transformer-tiny`, configs/demo.toml."""
+    if path is None or path.exists():
+        return path
+    shipped = {file.stem: file for file in sorted((Path(__file__).parent / "configs").glob("*.toml"))}
+    if path.stem in shipped and str(path) in (path.stem, f"configs/{path.name}"):
+        return shipped[path.stem]
+    hint = f"give the path of a .toml file, or one of {', '.join(shipped)}"
+    raise ConfigError("no such config file", path=path, hint=hint)
+
+
 M = TypeVar("M", bound=Section)
 
 

@@ -38,6 +38,21 @@ def test_no_file_gives_the_defaults() -> None:
     assert Preparation().vocabulary.size == 32_768
 
 
+def test_a_config_that_comes_with_dragoman_is_found_by_name_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("transformer-tiny", "configs/transformer-tiny.toml"):
+        found = config.located(Path(name))
+        assert found and load(Training, found).model.width == 128
+    (tmp_path / "transformer-tiny").write_text("")
+    assert config.located(Path("transformer-tiny")) == Path("transformer-tiny")  # a file of one's own first
+    for name in ("transformer-tin", "other/transformer-tiny.toml", "none.toml"):
+        with pytest.raises(ConfigError) as caught:
+            config.located(Path(name))
+        assert "transformer-tiny" in caught.value.hint
+
+
 def test_an_unknown_key_names_the_nearest_known_one_with_file_and_line(file) -> None:
     error = complaint(file("seed = 3\n\n[clean]\nmin_words = 2\nmax_wrods = 100\n"))
     assert "unknown key clean.max_wrods (did you mean clean.max_words?)" in str(error)

@@ -11,7 +11,7 @@ import typer
 from dragoman import progress, terminal
 from dragoman.bounds import MOST_RANKS
 from dragoman.cli.leave import leave
-from dragoman.cli.options import MOST_HOSTS, MOST_PRICE, AsJson, Setting, within
+from dragoman.cli.options import MOST_HOSTS, MOST_PRICE, AsJson, ConfigFile, Setting, located, within
 
 MOST_GPUS = 64  # of one machine
 MOST_PAIRS = 10**12
@@ -23,7 +23,8 @@ def doctor(
     ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DATA", help="A data set made by prepare.")] = None,
     settings: Annotated[
-        Path | None, typer.Option("--config", metavar="CONFIG", help="Settings as a TOML file.")
+        Path | None,
+        typer.Option("--config", metavar="CONFIG", help="Settings as a TOML file.", callback=located),
     ] = None,
     run: Annotated[Path, typer.Option(metavar="RUN", help="Where the run would be.")] = Path("."),
     with_steps: Annotated[
@@ -51,7 +52,7 @@ def doctor(
 
 
 def plan(
-    settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
+    settings: ConfigFile,
     hosts: Annotated[int, within(1, MOST_HOSTS, "Machines.")] = 1,
     workers: Annotated[int, within(1, MOST_GPUS, "Ranks on each, one per GPU.")] = 1,
     link: Annotated[str | None, typer.Option(help="Between machines, as ordered: 1gbit.")] = None,
@@ -100,7 +101,7 @@ def plan(
 
 
 def slurm(
-    settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
+    settings: ConfigFile,
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set, at this path on every node.")],
     run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
     nodes: Annotated[int, within(1, MOST_HOSTS, "Machines to ask for.")],

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+
+def located(path: Path | None) -> Path | None:
+    """The config file that is meant."""
+    from dragoman import config
+
+    return config.located(path)
+
+
+ConfigFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CONFIG",
+        help="Settings as a TOML file, or one that comes with dragoman: transformer-tiny.",
+        callback=located,
+    ),
+]
 Setting = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. train.steps=1000.")
 ]

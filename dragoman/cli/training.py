@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 
 from dragoman import progress, terminal
 from dragoman.bounds import MOST_RANKS
 from dragoman.cli.leave import leave
-from dragoman.cli.options import AsJson, Setting, within
+from dragoman.cli.options import AsJson, ConfigFile, Setting, within
 from dragoman.errors import UsageError
+
+_FEW_PAIRS = 500_000  # fewer train a small model better than a large one
 
 
 def demo(
@@ -57,6 +58,7 @@ def prepare(
 
     Example: dragoman prepare en=train.en.gz de=train.de.gz --dev en=val.en --dev de=val.de -o data/mine
     """
+    from dragoman.data import summary
     from dragoman.data.jobs import Request, plan
     from dragoman.data.prepare import prepare as run
 
@@ -66,12 +68,13 @@ def prepare(
     if as_json:
         terminal.answer(card.json_text())
     else:
-        _show(card.markdown())
-        reporter.note(f"Data set: {out} (card.md says what is in it)")
+        terminal.say("\n".join(summary.lines(card)))
+        terminal.say(f"All about it: {out / 'card.md'}")
+        terminal.say(f"Next: {_training(out, what, card.parts['train'].pairs)}")
 
 
 def train(
-    settings: Annotated[Path, typer.Argument(metavar="CONFIG", help="Settings as a TOML file.")],
+    settings: ConfigFile,
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
     run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
     workers: Annotated[int | None, within(1, MOST_RANKS, "Ranks to start on this machine (1).")] = None,
@@ -116,7 +119,8 @@ def train(
     leave(local.run(sys.argv[1:], workers or 1))
 
 
-def _show(markdown: str) -> None:
-    """Drawn on a terminal, as it is in a file or a pipe."""
-    console = terminal.console()
-    console.print(Markdown(markdown)) if console.is_terminal else terminal.say(markdown)
+def _training(data: Path, what: list[str], pairs: int) -> str:
+    """The command that trains on a data set of this size."""
+    small = "demo" if what == ["demo"] else "transformer-tiny"
+    words = ["dragoman", "train", small if pairs < _FEW_PAIRS else "transformer-base"]
+    return shlex.join([*words, "--data", str(data), "--run", f"runs/{data.name}"])

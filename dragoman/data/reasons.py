@@ -23,7 +23,7 @@ class Reason(StrEnum):
 
 MEANING = {
     Reason.INVALID_UTF8: "bytes that are not UTF-8",
-    Reason.LINE_SEPARATOR: "a hidden line break (U+2028, U+2029, U+0085) that shifts lines in other tools",
+    Reason.LINE_SEPARATOR: "a hidden line break (U+2028, U+2029, U+0085)",
     Reason.CONTROL_CHARACTER: "a control character such as NUL",
     Reason.EMPTY: "nothing on one side",
     Reason.LENGTH: "too few or too many words on one side",
