@@ -110,7 +110,7 @@ def train(
     from dragoman.train.run import Job, check, check_beginning
     from dragoman.train.run import run as run_rank
 
-    job = Job(filled, data, RunFolder(run), start_from, command)
+    job = Job(filled, data, RunFolder(run), start_from, command, environment.is_forwarded())
     if is_rank:
         run_rank(job)
         leave(0)

@@ -29,6 +29,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         "startup_seconds": _startup(records),
         "restart_seconds": _restarts(records),
     }
+    tokens = _tokens(records)
     last = records.attempts[-1] if records.attempts else None
     running = last is not None and last.ended is None
     numbers = known(
@@ -36,6 +37,10 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         **split,
         other_seconds=max(0.0, round(wall - sum(filter(None, split.values())), 3)) if wall else None,
         steps=_steps(records),
+        tokens_per_wall_second=tokens / wall if tokens and wall else None,
+        tokens_per_step_second=tokens / training
+        if tokens and (training := split["training_seconds"])
+        else None,
         finished=last.reason in ENDED_BY_ITSELF if last and records.facts.end_is_known else None,
         attempts=len(records.attempts) or None,
         eta_seconds=_eta(records, seconds, split) if running else None,
@@ -64,6 +69,13 @@ def _steps(records: Records) -> int | None:
     steps = records.steps["step"]
     steps = steps[np.isfinite(steps)]
     return int(steps.max()) if len(steps) else None
+
+
+def _tokens(records: Records) -> float | None:
+    """Target tokens of all steps; of our own runs, whose steps are all there."""
+    tokens = records.steps["target_tokens"]
+    is_own = records.facts.source == "dragoman" and len(tokens)
+    return float(tokens.sum()) if is_own and np.isfinite(tokens).all() else None
 
 
 def _step_seconds(records: Records) -> np.ndarray:
@@ -167,7 +179,12 @@ def _answer(records: Records, numbers: dict[str, float], price_per_hour: float |
     if "wall_seconds" in numbers:
         parts = [f"{name} {words.seconds(value)}" for name, value in spent.items() if value > 0]
         text += f": {', '.join(parts)}" if parts else ""
-    text += f". {_ending(records, numbers)}"
+    text += "."
+    if "tokens_per_wall_second" in numbers and "tokens_per_step_second" in numbers:
+        overall, of_steps = numbers["tokens_per_wall_second"], numbers["tokens_per_step_second"]
+        text += f" {words.count(overall)} target tokens per second over all of it,"
+        text += f" {words.count(of_steps)} in steps alone."
+    text += f" {_ending(records, numbers)}"
     if "money" in numbers:
         fewest, most = min(_hosts(records)), max(_hosts(records))
         hosts = f"{most} host{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} hosts"
@@ -199,6 +216,8 @@ def _evidence(records: Records, has_wall: bool) -> list[str]:
         evidence.append("training_seconds: sum over steps")
     if records.events:
         evidence.append("evaluation_, checkpoint_ and startup_seconds: events, while training stood still")
+    if _tokens(records):
+        evidence.append("tokens_per_wall_ and tokens_per_step_second: the same target tokens over both times")
     if jumps.recorded(records):
         evidence.append("clock_jump_seconds: the wall clock against one that cannot be set")
     if jumps.betrayed(records):

@@ -51,3 +51,8 @@ def with_command(command: str) -> dict[str, str]:
 def command(own: str) -> str:
     """What the user typed to start this rank."""
     return os.environ.get(_TYPED, own)
+
+
+def is_forwarded() -> bool:
+    """Does mpirun pass on what this process says? It gives ranks a terminal of its own, which nobody sees."""
+    return "OMPI_COMM_WORLD_RANK" in os.environ

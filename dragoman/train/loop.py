@@ -15,7 +15,7 @@ from dragoman.train import stopping
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
 from dragoman.train.interrupt import Interrupt
-from dragoman.train.pace import Pace
+from dragoman.train.pace import Left, Pace
 from dragoman.train.saver import Saver
 from dragoman.train.state import State, StepOutcome
 from dragoman.train.step import Stepper
@@ -48,13 +48,13 @@ def train(state: State, run: Run) -> StopReason:
         return reason
     run.stepper.settle(next(run.batches.after(state.position)))
     run.recorder.started(state.step)
+    pace = Pace()
     if _owes_evaluation(state, run):
-        is_kept = _evaluate(state, run)
+        is_kept = _evaluate(state, run, pace)
         if is_kept and state.step == 0:
             _save(state, run)
         if reason := stopping.after_evaluation(state):
             return reason
-    pace = Pace()
     run.phases.begin("data")
     batches = Lookahead(run.batches.after(state.position))
     for batch in batches:
@@ -63,13 +63,14 @@ def train(state: State, run: Run) -> StopReason:
         outcome = run.stepper.update(batch, stop_wanted, upcoming=batches.peek)
         phases = run.phases.end_step()
         state.advance(batch, outcome, float(phases.sum()))
+        pace.step(outcome, float(phases.sum()))
         run.counterfactual.after_step(state.step, phases)
         run.recorder.step(_row(state, batch, outcome, phases))
         _show(state, outcome, run, pace)
         reason = stopping.after_step(state, outcome)
         is_kept = False
         if reason in (None, StopReason.FINISHED) and _due(config.evaluate.every, state, run, reason):
-            is_kept = _evaluate(state, run)
+            is_kept = _evaluate(state, run, pace)
             reason = reason or stopping.after_evaluation(state)
         if _is_worth_saving(state, reason) and (is_kept or _due(config.checkpoint.every, state, run, reason)):
             _save(state, run)
@@ -97,26 +98,27 @@ def _owes_evaluation(state: State, run: Run) -> bool:
 
 
 def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
-    pace.note(outcome)
-    run.view.tick(state.step)
+    left = Left.of(state, pace, run.stepper.whole_rounds(state.config.evaluate.every))
+    run.view.tick(state.step, left)
     if outcome.is_bad:
         run.view.say(f"step {state.step:,}: the gradient is not finite; the update was skipped")
     if state.step % state.config.measure.every == 0:
         loss, tokens_per_second = pace.interval()
         run.curves.step(state.step, loss, outcome.learning_rate, outcome.gradient_norm, tokens_per_second)
         run.recorder.flush()
-        seconds_left = pace.seconds_for(state.config.train.steps - state.step)
-        run.view.step(state.step, loss, outcome, tokens_per_second, seconds_left)
+        run.view.step(state.step, loss, outcome, tokens_per_second, left)
 
 
-def _evaluate(state: State, run: Run) -> bool:
+def _evaluate(state: State, run: Run, pace: Pace) -> bool:
     """Scores the model; is it one of the best, whose checkpoints are kept?"""
+    began = clock.seconds()
     with run.recorder.standing_still("evaluation", state.step):
         evaluation, samples = run.evaluator.evaluate(state)
         run.recorder.evaluation(evaluation)
         state.history.append(evaluation)
         run.curves.evaluation(evaluation, samples)
         run.view.evaluation(evaluation, samples, is_best=state.best() is evaluation)
+    pace.evaluation(clock.seconds() - began)
     return state.is_among_the_best(evaluation)
 
 

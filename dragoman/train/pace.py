@@ -1,33 +1,90 @@
-"""How fast a run goes: over the last interval, and so how long it still takes."""
+"""How fast a run goes: the speed of its steps alone, and so how long the rest takes, evaluations included."""
 
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
-from dragoman.train.state import StepOutcome
+from dragoman.train.state import State, StepOutcome
+
+_FIRST = 1  # steps that are not typical: memory is allocated and caches fill
+_RECENT = 3  # evaluations
+_ENOUGH_STEPS = 5  # to tell how long a run takes
+_ENOUGH_SECONDS = 60.0  # or as many as fit into this
 
 
 class Pace:
     """Counts one attempt, from its first step."""
 
     def __init__(self) -> None:
-        self._began = self._interval_began = time.monotonic()
+        self._began = time.monotonic()
         self._steps = 0
         self._tokens = 0
         self._loss_sum = 0.0
+        self._step_seconds = self._last_step_seconds = 0.0  # of the interval, and of one step
+        self._evaluations: list[float] = []  # seconds of each
+        self._since_first: list[float] = []  # those after the first step
 
-    def note(self, outcome: StepOutcome) -> None:
+    def step(self, outcome: StepOutcome, seconds: float) -> None:
+        """A step was made, in this time: what lies between steps is not in it."""
         self._steps += 1
+        if self._steps <= _FIRST:
+            self._began = time.monotonic()
         self._tokens += outcome.target_tokens
         self._loss_sum += outcome.loss * outcome.target_tokens
+        self._step_seconds += seconds
+        self._last_step_seconds = seconds
+
+    def evaluation(self, seconds: float) -> None:
+        self._evaluations.append(seconds)
+        if self._steps:
+            self._since_first.append(seconds)
 
     def interval(self) -> tuple[float, float]:
-        """Loss per token and target tokens per second since the last call."""
-        now = time.monotonic()
-        loss, speed = self._loss_sum / self._tokens, self._tokens / (now - self._interval_began)
-        self._interval_began, self._tokens, self._loss_sum = now, 0, 0.0
+        """Loss per token since the last call, and target tokens per second of steps."""
+        loss, speed = self._loss_sum / self._tokens, self._tokens / self._step_seconds
+        self._tokens, self._loss_sum, self._step_seconds = 0, 0.0, 0.0
         return loss, speed
 
-    def seconds_for(self, steps: int) -> float:
-        """At the mean pace so far, evaluations and checkpoints included."""
-        return steps * (time.monotonic() - self._began) / self._steps
+    @property
+    def is_settled(self) -> bool:
+        """Were enough steps made to tell how long others take?"""
+        counted = self._steps - _FIRST
+        return counted >= _ENOUGH_STEPS or (counted > 0 and self._wall() > _ENOUGH_SECONDS)
+
+    @property
+    def seconds_per_step(self) -> float:
+        """With what comes between steps, but for evaluations."""
+        if self._steps <= _FIRST:
+            return self._last_step_seconds
+        return max(0.0, self._wall() - sum(self._since_first)) / (self._steps - _FIRST)
+
+    @property
+    def seconds_per_evaluation(self) -> float | None:
+        """The mean of the last few: translations grow shorter as a model learns. None before the first."""
+        recent = self._evaluations[-_RECENT:]
+        return sum(recent) / len(recent) if recent else None
+
+    def _wall(self) -> float:
+        return time.monotonic() - self._began
+
+
+class Left(NamedTuple):
+    """What a run has before it."""
+
+    steps: int
+    evaluations: int
+    seconds: float
+    seconds_per_step: float
+    seconds_per_evaluation: float | None  # None: not known, and not in the seconds
+    is_settled: bool  # can the numbers be believed?
+
+    @classmethod
+    def of(cls, state: State, pace: Pace, evaluate_every: int) -> Left:
+        """An evaluation comes with every so many steps, and with the last one."""
+        steps = state.config.train.steps
+        left = max(0, steps - state.step)
+        evaluations = -(-steps // evaluate_every) - state.step // evaluate_every if left else 0
+        each = pace.seconds_per_evaluation
+        seconds = left * pace.seconds_per_step + evaluations * (each or 0.0)
+        return cls(left, evaluations, seconds, pace.seconds_per_step, each, pace.is_settled)

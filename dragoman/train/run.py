@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Job:
     folder: RunFolder
     start_from: Path | None = None  # another model's weights
     command: str = ""  # as typed, to tell how to go on
+    is_forwarded: bool = False  # what is said goes through another program: plain lines, terminal or not
 
 
 def check(job: Job) -> None:
@@ -180,7 +182,7 @@ def _open_records(
     atomic.write(job.folder.provenance, provenance.describe(job.command, world, data, parameters).encode())
     saver = main_saver(job.folder, data.tokenizer.model, world.size, data.card.fingerprint)
     curves = TensorBoardCurves(job.folder.tensorboard, state.step + 1)
-    shown = view(job.folder.log, job.settings.train.steps, state.step)
+    shown = view(job.folder.log, job.settings.train.steps, state.step, job.is_forwarded)
     # A run that has ended by itself has its records: its end is not the time of a second look.
     reason = stopping.before_first_step(state)
     is_over = reason is not None and reason == database.last_reason(job.folder.records)
@@ -206,16 +208,11 @@ def _idle(ranks: int) -> str:
 
 
 def _say_end(job: Job, state: State, reason: StopReason, shown: View) -> None:
-    if reason == StopReason.STOPPED:
-        is_asked_for = state.step == state.config.train.stop_at
-        why = ", as train.stop_at asks" if is_asked_for else f". To go on: {job.command}"
-        shown.say(f"Stopped at step {state.step:,}, saved{why}")
-        return
     if reason == StopReason.PATIENCE:
         shown.say(
             f"No improvement in {state.config.evaluate.patience} evaluations (evaluate.patience): stopping."
         )
-    if reason != StopReason.DIVERGED:
+    if reason in (StopReason.FINISHED, StopReason.PATIENCE):
         shown.say(f"Finished training: {state.step:,} steps, {state.pairs:,} pairs")
     if state.step:
         shown.say(
@@ -224,6 +221,14 @@ def _say_end(job: Job, state: State, reason: StopReason, shown: View) -> None:
         )
     if best := state.best():
         shown.say(best.best_by(state.config.evaluate.metric))
+    run = shlex.quote(str(job.folder.path))
+    shown.say(f"How it went: dragoman report {run}")
+    if reason != StopReason.DIVERGED:
+        shown.say(f'Try it: echo "..." | dragoman translate {run}')
+    if reason == StopReason.STOPPED:
+        is_asked_for = state.step == state.config.train.stop_at
+        why = ", as train.stop_at asks" if is_asked_for else f". To go on: {job.command}"
+        shown.say(f"Stopped at step {state.step:,}, saved{why}")
 
 
 def _diverged(state: State, job: Job) -> DragomanError:

@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from dragoman import terminal
+from dragoman.explain import words
 from dragoman.measure.quality import Evaluation, Sample
+from dragoman.train.pace import Left
 from dragoman.train.state import StepOutcome
+
+_LEAST_BAR = 10  # columns
+_LONG_SECONDS = 86_400.0  # a run of more is worth a second thought
 
 
 class View:
@@ -23,11 +28,11 @@ class View:
         """A line for the log and the terminal."""
 
     def step(
-        self, step: int, loss: float, outcome: StepOutcome, tokens_per_second: float, seconds_left: float
+        self, step: int, loss: float, outcome: StepOutcome, tokens_per_second: float, left: Left
     ) -> None:
         """The state of the run, once per interval."""
 
-    def tick(self, step: int) -> None:
+    def tick(self, step: int, left: Left) -> None:
         """A step was made."""
 
     def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample], is_best: bool) -> None:
@@ -43,19 +48,31 @@ class LogView(View):
     def __init__(self, log: Path, steps: int):
         self._log: TextIO = open(log, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  closed in close()
         self._steps = steps
+        self._is_told: bool | None = None  # how long the rest takes, with evaluations or without (False)
+        self._is_warned = False
 
     def say(self, text: str) -> None:
         text = terminal.plain(text)
         self._write(text)
         self._show(text)
 
+    def tick(self, step: int, left: Left) -> None:
+        """Says how long the rest takes as soon as that is known, and again once an evaluation was timed."""
+        has_evaluations = left.seconds_per_evaluation is not None
+        if not left.steps or not left.is_settled or self._is_told in (True, has_evaluations):
+            return
+        self._is_told = has_evaluations
+        self.say(forecast(left))
+        if left.seconds > _LONG_SECONDS and not self._is_warned:
+            self._is_warned = True
+            self.say(long_warning(left))
+
     def step(
-        self, step: int, loss: float, outcome: StepOutcome, tokens_per_second: float, seconds_left: float
+        self, step: int, loss: float, outcome: StepOutcome, tokens_per_second: float, left: Left
     ) -> None:
         text = (
             f"step {step:,}/{self._steps:,}  loss {loss:.4f}  {tokens_per_second:,.0f} tokens/s  "
-            f"lr {outcome.learning_rate:.3e}  gradient norm {outcome.gradient_norm:.3f}  "
-            f"left {timedelta(seconds=round(seconds_left))}"
+            f"lr {outcome.learning_rate:.3e}  gradient norm {outcome.gradient_norm:.3f}  {_time(left)}"
         )
         self._write(text)
         self._show_step(text)
@@ -96,13 +113,29 @@ class BarView(LogView):
 
     def __init__(self, log: Path, steps: int, first_step: int, console: Console):
         super().__init__(log, steps)
-        columns = (TextColumn("training"), BarColumn(), TextColumn("{task.fields[now]}"), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=console)
+        self._newest: list[str] = []  # of the last interval, the most important first
+        columns = (BarColumn(bar_width=None), TextColumn("{task.fields[now]}", markup=False))
+        self._bar = Progress(*columns, console=console, expand=True)
         self._task = self._bar.add_task("", total=steps, completed=first_step, now="")
         self._bar.start()
 
-    def tick(self, step: int) -> None:
-        self._bar.update(self._task, completed=step)
+    def tick(self, step: int, left: Left) -> None:
+        super().tick(step, left)
+        room = self._bar.console.width - _LEAST_BAR - 1
+        now = _fitting(f"step {step:,}/{self._steps:,}  {_time(left)}", self._newest, room)
+        self._bar.update(self._task, completed=step, now=now)
+
+    def step(
+        self, step: int, loss: float, outcome: StepOutcome, tokens_per_second: float, left: Left
+    ) -> None:
+        super().step(step, loss, outcome, tokens_per_second, left)
+        self._newest = [
+            f"loss {loss:.3f}",
+            f"{tokens_per_second:,.0f} tokens/s",
+            f"lr {outcome.learning_rate:.2e}",
+            f"gradient norm {outcome.gradient_norm:.2f}",
+        ]
+        self.tick(step, left)
 
     def close(self) -> None:
         with suppress(OSError):
@@ -113,10 +146,44 @@ class BarView(LogView):
         self._bar.console.print(text, highlight=False, markup=False)
 
     def _show_step(self, text: str) -> None:
-        self._bar.update(self._task, now=text)
+        """The bar has it."""
 
 
-def view(log: Path, steps: int, first_step: int) -> View:
-    """A bar where a person looks on, lines elsewhere."""
+def view(log: Path, steps: int, first_step: int, is_forwarded: bool = False) -> View:
+    """A bar where a person looks on, lines elsewhere.
+
+    `is_forwarded`: another program passes on what is said; its terminal is no sign that a person looks on.
+    """
     console = terminal.console()
-    return BarView(log, steps, first_step, console) if console.is_terminal else LogView(log, steps)
+    is_seen = console.is_terminal and not is_forwarded
+    return BarView(log, steps, first_step, console) if is_seen else LogView(log, steps)
+
+
+def forecast(left: Left) -> str:
+    """How long the rest takes, and why."""
+    each = left.seconds_per_evaluation
+    steps = f"{left.steps:,} step{'s' * (left.steps != 1)} at {words.seconds(left.seconds_per_step)}"
+    count = f"{left.evaluations:,} evaluation{'s' * (left.evaluations != 1)}"
+    if each is None:
+        return f"Time left: about {words.seconds(left.seconds)} for {steps}; {count} will add to this"
+    return f"Time left: about {words.seconds(left.seconds)} for {steps} and {count} at {words.seconds(each)}"
+
+
+def long_warning(left: Left) -> str:
+    return (
+        f"warning: this takes {left.seconds / 86_400:.1f} days; --set train.steps=N makes the run shorter, "
+        "more --workers or --hosts make it faster"
+    )
+
+
+def _time(left: Left) -> str:
+    return f"left {timedelta(seconds=round(left.seconds))}"
+
+
+def _fitting(text: str, parts: Sequence[str], room: int) -> str:
+    """The text, and as many of the parts as have room."""
+    for part in parts:
+        if len(text) + 2 + len(part) > room:
+            break
+        text += f"  {part}"
+    return text

@@ -36,6 +36,14 @@ def test_running_run_says_what_is_left() -> None:
     assert "to go" in finding.answer
 
 
+def test_tokens_per_second_are_told_of_steps_and_of_all_the_time() -> None:
+    numbers = explain(build.records(evaluate_every=20)).numbers
+    tokens = 400 * 24_000
+    assert numbers["tokens_per_step_second"] == pytest.approx(tokens / numbers["training_seconds"])
+    assert numbers["tokens_per_wall_second"] == pytest.approx(tokens / numbers["wall_seconds"])
+    assert "tokens_per_wall_second" not in explain(build.foreign()).numbers
+
+
 def test_price_is_per_host_and_hour() -> None:
     finding = explain(build.records(), price_per_hour=3.0)
     assert finding.numbers["money"] == pytest.approx(2 * 3.0 * finding.numbers["wall_seconds"] / 3600)
