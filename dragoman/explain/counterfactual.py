@@ -93,11 +93,16 @@ def expected_bytes(records: Records) -> float | None:
 
 
 def _exchanges_per_step(records: Records) -> float:
-    """One, but for DiLoCo, whose rounds are shorter at the beginning of a run."""
+    """One, but for DiLoCo, whose rounds are shorter at the beginning of a run and where it stops."""
     steps, longest = records.steps["step"], records.facts.exchange_every
     if longest == 1 or not len(steps):
         return 1 / longest
-    return sum(ends_round(int(step), longest) for step in steps) / len(steps)
+    stops = {
+        records.steps["step"][records.steps["attempt"] == attempt.number].max(initial=0)
+        for attempt in records.attempts
+        if attempt.reason
+    }
+    return sum(step in stops or ends_round(int(step), longest) for step in steps.tolist()) / len(steps)
 
 
 def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCost | None:

@@ -1,4 +1,8 @@
-"""Bytes on the wire, step by step: what the interfaces counted, laid over the times of the steps."""
+"""Bytes on the wire per step: counted at the edges of the steps, or by the second and laid over their times.
+
+Runs of ours count at the edges: what is sent between steps is in none of them. Records of others, and ours
+from before, have rows of a second or a minute that begin and end anywhere in a step.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import numpy as np
 
 from dragoman.explain import words
 from dragoman.explain.parts import mean, step_parts
-from dragoman.measure.records import Records
+from dragoman.measure.records import PHASES, Records
 
 # Packet headers are 4 to 6 % of a full Ethernet frame, and a run sends a little beside its gradients. More
 # than this is something else.
@@ -66,12 +70,39 @@ def gradient_traffic(records: Records) -> list[HostTraffic]:
     found = []
     clock = Clock(records)
     for host in _hosts(records):
+        if counted := _counted(records, host):
+            found.append(counted)
+            continue
         rows = interfaces(records, host, clock)
         if name := _gradient_interface(records, host):
             found += [row for row in rows if row.interface == name]
         elif rows := [row for row in rows if row.interface != "lo"]:
             found.append(max(rows, key=lambda row: row.sent_bytes))
     return found
+
+
+def _counted(records: Records, host: int) -> HostTraffic | None:
+    """What this host's first rank counted in its steps."""
+    chosen = _windows_of(records, host)
+    if not chosen.any():
+        return None
+    windows, steps = records.windows, _steps_of_windows(records)[chosen]
+    sent, received = (
+        float(windows[f"{way}_bytes"][chosen].sum() / steps.sum()) for way in ("sent", "received")
+    )
+    return HostTraffic(host, _gradient_interface(records, host) or "", sent, received, True)
+
+
+def _windows_of(records: Records, host: int) -> np.ndarray:
+    """Those with bytes, of whole log intervals."""
+    windows = records.windows
+    ranks = [rank for rank, place in enumerate(records.facts.rank_hosts) if place == host]
+    counted = np.isfinite(windows["sent_bytes"]) & np.isfinite(windows["received_bytes"])
+    return np.isin(windows["rank"], ranks) & counted & (_steps_of_windows(records) > 0)
+
+
+def _steps_of_windows(records: Records) -> np.ndarray:
+    return records.windows["last_step"] - records.windows["first_step"] + 1
 
 
 def interfaces(records: Records, host: int, clock: Clock | None = None) -> list[HostTraffic]:
@@ -138,13 +169,18 @@ def sent_evidence(records: Records) -> list[str]:
 def bytes_of_steps(records: Records) -> tuple[np.ndarray, np.ndarray]:
     """Mean seconds of a step, and bytes sent per step and host, over spells of a few rows of the counters.
 
-    A row covers a second or a minute and steps need not end with it, so single steps cannot be told apart.
+    A spell is a log interval; or a row of a second or a minute, and steps need not end with it.
     """
     rows = gradient_traffic(records)
     clock, nics = Clock(records), records.nics
     if not rows or not clock:
         return np.array([]), np.array([])
     row = max(rows, key=lambda row: row.sent_bytes)
+    counted = _windows_of(records, row.host)
+    if counted.any():
+        steps = _steps_of_windows(records)[counted]
+        seconds = np.sum([records.windows[phase][counted] for phase in PHASES], axis=0)
+        return seconds / steps, records.windows["sent_bytes"][counted] / steps
     mine = (nics["host"] == row.host) & (nics["interface"] == row.interface) & np.isfinite(nics["sent_bytes"])
     start, span, sent = nics["time"][mine], nics["span"][mine], nics["sent_bytes"][mine]
     inside = clock.seconds(start, start + span)
@@ -161,7 +197,10 @@ def bytes_of_steps(records: Records) -> tuple[np.ndarray, np.ndarray]:
 
 def _hosts(records: Records) -> list[int]:
     hosts = records.nics["host"]
-    return [int(host) for host in np.unique(hosts[np.isfinite(hosts)]) if host >= 0]
+    metered = {int(host) for host in np.unique(hosts[np.isfinite(hosts)]) if host >= 0}
+    return sorted(
+        metered | {host for host in set(records.facts.rank_hosts) if _windows_of(records, host).any()}
+    )
 
 
 def _during_probes(records: Records, start: np.ndarray, end: np.ndarray) -> np.ndarray:

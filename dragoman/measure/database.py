@@ -72,6 +72,7 @@ class RecordsFile:
             self._create()
             self.past = self._attempts()
             self.last_time = self._last_time()
+            self._add_columns()
             self._database.set_progress_handler(None, 0)
 
     def _create(self) -> None:
@@ -89,6 +90,15 @@ class RecordsFile:
                 self._database.execute(f"CREATE TABLE IF NOT EXISTS {table} (row TEXT)")
             self._database.execute("CREATE INDEX IF NOT EXISTS steps_by_step ON steps (step)")
         self.write_facts({"schema": SCHEMA})
+
+    def _add_columns(self) -> None:
+        """Those that the version which began the file did not write yet."""
+        with self._database:
+            for table, columns in COLUMNS.items():
+                there = _columns(self._database, table)
+                for name, kind in columns.items():
+                    if name not in there:
+                        self._database.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
 
     def _attempts(self) -> list[Attempt]:
         return sorted(_models(self._database, "attempts", Attempt), key=lambda attempt: attempt.number)
@@ -118,9 +128,10 @@ class RecordsFile:
             if name.endswith("_us"):
                 data = np.round(data * 1e6)
             values.append([_plain(value) for value in data.tolist()])
-        marks = ", ".join("?" * len(values))
+        names, marks = ", ".join(COLUMNS[table]), ", ".join("?" * len(values))
+        query = f"INSERT INTO {table} ({names}) VALUES ({marks})"
         with self._database:
-            self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", zip(*values, strict=True))
+            self._database.executemany(query, zip(*values, strict=True))
 
     def add_row(self, table: str, row: BaseModel) -> None:
         with self._database:
@@ -235,11 +246,21 @@ def _assembled(facts: dict[str, Any], rows: dict[str, list[Any]], tables: dict[s
     )
 
 
+def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+    """Names of those that the file has."""
+    return {name for _, name, *_ in database.execute(f"PRAGMA table_info({table})")}
+
+
 def _table(database: sqlite3.Connection, table: str) -> Table:
-    rows = database.execute(f"SELECT {', '.join(COLUMNS[table])} FROM {table} ORDER BY rowid").fetchall()
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(COLUMNS[table])
+    """Columns that an earlier version did not write yet are left out."""
+    there = _columns(database, table)
+    names = [name for name in COLUMNS[table] if name in there]
+    if not names:
+        raise ValueError(f"no table {table}")
+    rows = database.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid").fetchall()
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     result: Table = {}
-    for name, values in zip(COLUMNS[table], columns, strict=True):
+    for name, values in zip(names, columns, strict=True):
         if name in TEXT_COLUMNS:
             if not all(isinstance(value, str) for value in values):
                 raise ValueError(f"{name} is not text throughout")

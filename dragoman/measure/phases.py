@@ -11,6 +11,7 @@ import time
 import numpy as np
 import torch
 
+from dragoman.measure.counters import Counters
 from dragoman.measure.records import PHASES
 
 _NUMBER = {name: number for number, name in enumerate(PHASES)}
@@ -18,9 +19,14 @@ BETWEEN_STEPS = -1
 
 
 class Phases:
-    """The clock of a CPU rank. `step` and `current` may be read by another thread at any time."""
+    """The clock of a CPU rank. `step` and `current` may be read by another thread at any time.
 
-    def __init__(self) -> None:
+    `counted` is what the counters counted in the step that ended last (records.COUNTED).
+    """
+
+    def __init__(self, counters: Counters | None = None) -> None:
+        self._counters = counters or Counters()
+        self.counted = self._counters.take()
         self.step = 0
         self.current = BETWEEN_STEPS
         self._since = 0.0
@@ -28,6 +34,8 @@ class Phases:
 
     def begin(self, name: str) -> None:
         """From now on the step is in this phase."""
+        if self.current == BETWEEN_STEPS:
+            self._counters.begin()
         self._close()
         self.current = _NUMBER[name]
 
@@ -40,17 +48,24 @@ class Phases:
     def pause(self) -> None:
         """Between steps: evaluation, checkpoint, bookkeeping."""
         self._close()
+        if self.current != BETWEEN_STEPS:
+            self._counters.end()
         self.current = BETWEEN_STEPS
 
     def end_step(self) -> np.ndarray:
         """The seconds of each phase of the step that ends here."""
-        seconds = self.discard()
+        self.pause()
+        self.counted = self._counters.take()
         self.step += 1
-        return seconds
+        return self._finished()
 
     def discard(self) -> np.ndarray:
         """The same for something that was no step."""
         self.pause()
+        self._counters.take()
+        return self._finished()
+
+    def _finished(self) -> np.ndarray:
         seconds, self._seconds = self._seconds, np.zeros(len(PHASES))
         return seconds
 
@@ -68,18 +83,14 @@ class GpuPhases(Phases):
     wait for it would hold up the host in every step.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, counters: Counters | None = None) -> None:
+        super().__init__(counters)
         self._opened = self._event()
         self._pairs: list[tuple[int, torch.cuda.Event, torch.cuda.Event]] = []
 
-    def end_step(self) -> np.ndarray:
-        self.pause()
-        self.step += 1
-        return self._finished()
-
     def discard(self) -> np.ndarray:
         self.pause()
+        self._counters.take()
         self._opened.synchronize()
         return self._finished()
 

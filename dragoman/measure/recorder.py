@@ -20,6 +20,7 @@ from dragoman.measure.meters import HostMeter
 from dragoman.measure.quality import Evaluation
 from dragoman.measure.records import (
     COLUMNS,
+    COUNTED,
     PHASES,
     Attempt,
     EvaluationRow,
@@ -49,6 +50,7 @@ class StepRow:
     is_bad: bool
     ended: float  # a reading of the clock
     phases: np.ndarray  # seconds
+    counted: np.ndarray  # in the order of COUNTED
 
 
 class Recorder:
@@ -182,17 +184,18 @@ class Recorder:
         self._writer.do(lambda file: file.replace_attempt(attempt))
 
     def _gather_steps(self) -> None:
-        own = torch.from_numpy(np.stack([row.phases for row in self._rows]))
+        own = torch.from_numpy(np.stack([np.concatenate((row.phases, row.counted)) for row in self._rows]))
         gathered = self._world.gather(own)  # collective
         rows, self._rows = self._rows, []
         if gathered:
-            phases = torch.stack(gathered).numpy()  # rank, step, phase
-            steps, windows = self._steps_table(rows, phases), self._windows_table(rows, phases)
+            numbers = torch.stack(gathered).numpy()  # rank, step, phase or counter
+            steps = self._steps_table(rows, numbers[:, :, : len(PHASES)])
+            windows = self._windows_table(rows, numbers)
             self._writer.do(lambda file: file.add("steps", steps))
             self._writer.do(lambda file: file.add("windows", windows))
 
     def _steps_table(self, rows: list[StepRow], phases: np.ndarray) -> Table:
-        names = [field.name for field in fields(StepRow) if field.name != "phases"]
+        names = [field.name for field in fields(StepRow) if field.name not in ("phases", "counted")]
         table: Table = {name: np.array([getattr(row, name) for row in rows]) for name in names}
         table["ended"] += self._clock.offset
         table["attempt"] = np.full(len(rows), self._attempt.number)
@@ -205,14 +208,14 @@ class Recorder:
             table[f"{phase}_slowest"] = seconds.argmax(0)
         return table
 
-    def _windows_table(self, rows: list[StepRow], phases: np.ndarray) -> Table:
-        ranks = len(phases)
+    def _windows_table(self, rows: list[StepRow], numbers: np.ndarray) -> Table:
+        ranks = len(numbers)
         return {
             "first_step": np.full(ranks, rows[0].step),
             "last_step": np.full(ranks, rows[-1].step),
             "attempt": np.full(ranks, self._attempt.number),
             "rank": np.arange(ranks),
-            **{phase: phases[:, :, number].sum(1) for number, phase in enumerate(PHASES)},
+            **{name: numbers[:, :, place].sum(1) for place, name in enumerate((*PHASES, *COUNTED))},
         }
 
     def _gather_meters(self) -> None:

@@ -16,6 +16,10 @@ from pydantic import BaseModel, ConfigDict, PositiveInt
 
 PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
 FIRST_DATE = 1e8  # Unix time, 1973; smaller times count from the start of a log without dates
+# Beside its seconds, of a rank's step: bytes on the gradients' interface (on one rank per host, NaN on the
+# others); CPU seconds of its threads, and seconds for which they were ready to run and did not, both in
+# `sampled` seconds of it.
+COUNTED = ("sent_bytes", "received_bytes", "cpu", "queued", "sampled")
 STATISTICS = ("mean", "least", "most", "slowest")  # over ranks; `slowest` is a rank's number
 
 
@@ -198,6 +202,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "attempt": "INTEGER",
         "rank": "INTEGER",
         **{f"{phase}_us": "INTEGER" for phase in PHASES},
+        **{name if name.endswith("bytes") else f"{name}_us": "INTEGER" for name in COUNTED},
     },
     "nics": {
         "host": "INTEGER",

@@ -65,7 +65,7 @@ def train(state: State, run: Run) -> StopReason:
         state.advance(batch, outcome, float(phases.sum()))
         pace.step(outcome, float(phases.sum()))
         run.counterfactual.after_step(state.step, phases)
-        run.recorder.step(_row(state, batch, outcome, phases))
+        run.recorder.step(_row(state, batch, outcome, phases, run.phases.counted))
         _show(state, outcome, run, pace)
         reason = stopping.after_step(state, outcome)
         is_kept = False
@@ -129,7 +129,7 @@ def _save(state: State, run: Run) -> None:
     run.recorder.checkpoint_files(run.saver.files)
 
 
-def _row(state: State, batch: Step, outcome: StepOutcome, phases: np.ndarray) -> StepRow:
+def _row(state: State, batch: Step, outcome: StepOutcome, phases: np.ndarray, counted: np.ndarray) -> StepRow:
     return StepRow(
         step=state.step,
         loss=outcome.loss,
@@ -140,4 +140,5 @@ def _row(state: State, batch: Step, outcome: StepOutcome, phases: np.ndarray) ->
         is_bad=outcome.is_bad,
         ended=clock.seconds(),
         phases=phases,
+        counted=counted,
     )

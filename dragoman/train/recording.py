@@ -9,6 +9,7 @@ from dragoman.data.store import DataSet
 from dragoman.doctor.at_start import Start
 from dragoman.measure import clock, probes
 from dragoman.measure.clock import RunClock
+from dragoman.measure.counters import KernelCounters
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
@@ -46,6 +47,12 @@ def recorder(
     made.facts(**_facts(name, state, data))
     made.placement(**_placement(world, topology))
     return made
+
+
+def counters(world: World, topology: Topology) -> KernelCounters:
+    """Of every step. The first rank of a host counts its bytes, where there are others to send them to."""
+    counts_bytes = world.rank in topology.leaders and len(topology.hosts) > 1
+    return KernelCounters(topology.interfaces[topology.rank_hosts[world.rank]] if counts_bytes else None)
 
 
 def _gpu_uuid(device: torch.device) -> str:

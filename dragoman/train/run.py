@@ -125,7 +125,8 @@ def _run(
     for line in (*said, _size_line(size, world, parameters)):
         shown.say(line)
     batches = Batches(data, size, settings.train.seed)
-    phases = GpuPhases() if world.device.type == "cuda" else Phases()
+    counters = recording.counters(world, topology)
+    phases = GpuPhases(counters) if world.device.type == "cuda" else Phases(counters)
     recorder = recording.recorder(job.folder.path.name, state, data, world, topology, phases, writer)
     link = recording.probe(recorder, state, world, topology, start)
     # sends rank 0's weights to all

@@ -7,7 +7,7 @@ interfaces, the lens, events and probes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,6 +47,8 @@ class Run:
     other_bytes_per_second: float = 0.0  # of another program, on the link of every host
     interface: str = "eth1"  # carries the gradients
     recorded_interface: str = "eth1"  # is believed to
+    counted_bytes: float | None = None  # per step and host, at the edges of steps; None: an older run
+    counted_cores: Sequence[float] | None = None  # of the CPU time that each rank wanted, what it got
     probes: bool = True
     peak_flops_per_second: float = 4e12
     gpu_watts: float | None = None  # of 250
@@ -188,6 +190,15 @@ def _windows(run: Run, phases: dict[str, np.ndarray]) -> Table:
     }
     for name, values in phases.items():
         table[name] = np.array([values[rank, first : first + WINDOW].sum() for first, rank in rows])
+    if run.counted_bytes is not None:
+        steps = table["last_step"] - table["first_step"] + 1
+        is_leader = np.array([run.rank_hosts.index(run.rank_hosts[rank]) == rank for _, rank in rows])
+        table["sent_bytes"] = np.where(is_leader, steps * run.counted_bytes, np.nan)
+        table["received_bytes"] = table["sent_bytes"]
+    if run.counted_cores is not None:
+        wanted = sum(table[name] for name in ("data", "forward", "backward", "optimizer"))
+        share = np.array([run.counted_cores[rank] for _, rank in rows])
+        table |= {"sampled": wanted, "cpu": wanted * share, "queued": wanted * (1 - share)}
     return table
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.explain.link_only import bounds
+from dragoman.explain.mismatches import byte_mismatches
 from dragoman.explain.network import explain
 from dragoman.measure.records import Probe, Records, RunFacts
 from tests.explain import build
@@ -257,3 +258,29 @@ def test_bytes_on_one_machine_are_none_and_the_evidence_says_why() -> None:
     finding = explain(build.records(hosts=1, changes={"nic_bytes_per_second": 2e8}))
     assert finding.numbers["bytes_per_step_per_host"] == 0
     assert "bytes_per_step_per_host: none, as all ranks were on one machine" in finding.evidence
+
+
+@pytest.mark.parametrize("changes", [{}, {"ranks": 8, "hosts": 4}])
+def test_traffic_beside_the_steps_is_not_the_exchanges(changes: dict[str, int]) -> None:
+    """The interface carried much more than the steps sent: a probe, an evaluation, the time before."""
+    wire = build.Run(**changes).wire_bytes
+    busy = build.records(counted_bytes=1.01 * wire, other_bytes_per_second=1e9, **changes)
+    finding = explain(busy)
+    assert finding.numbers["bytes_per_step_per_host"] == pytest.approx(1.01 * wire)
+    assert not byte_mismatches(busy)
+    assert byte_mismatches(build.records(other_bytes_per_second=1e9, **changes)), "an older run cannot tell"
+
+
+def test_other_traffic_during_steps_is_still_said() -> None:
+    records = build.records(counted_bytes=1.5 * build.Run().wire_bytes)
+    (said,) = byte_mismatches(records)
+    assert "1.50 x" in said and "other traffic" in said
+
+
+@pytest.mark.parametrize(("reason", "exchanges"), [("stopped", 27), (None, 26)])
+def test_a_round_of_diloco_also_ends_where_the_run_stops(reason: str | None, exchanges: int) -> None:
+    records = build.records(steps=42, reason=reason, changes={"mode": "diloco", "exchange_every": 8})
+    numbers = explain(records).numbers
+    assert numbers["expected_bytes_per_step_per_host"] == pytest.approx(
+        exchanges * build.Run().wire_bytes / 42
+    )

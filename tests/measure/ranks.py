@@ -42,6 +42,7 @@ def step_row(step: int, attempt: int, rank: int) -> StepRow:
         is_bad=False,
         ended=clock.seconds(),
         phases=np.array([((phase + 1) * 10 + rank) / 1e3 for phase in range(len(PHASES))]),
+        counted=np.array([1e6, np.nan if rank == 1 else 2e6, 0.1 + rank, 0.2, 0.5]),
     )
 
 

@@ -13,6 +13,7 @@ from dragoman.errors import DataError
 from dragoman.measure.database import RecordsFile, attempts, last_reason, read
 from dragoman.measure.records import (
     COLUMNS,
+    COUNTED,
     PHASES,
     Attempt,
     EvaluationRow,
@@ -182,3 +183,33 @@ def test_records_from_before_there_was_a_run_clock_are_read_and_continued(tmp_pa
     after = read(tmp_path / "records.db")
     assert [attempt.jumps for attempt in after.attempts] == [[], [5.0]]
     assert len(after.steps["step"]) == min(8, len(before.steps["step"]))
+
+
+@pytest.fixture
+def older(tmp_path: Path, file: RecordsFile) -> Path:
+    """A file from before steps had counters, with a window in it."""
+    window = {column(name): np.array([1.0]) for name in COLUMNS["windows"]}
+    file.replace_attempt(Attempt(number=0, started=0, first_step=1, ranks=1))
+    file.add("windows", window)
+    file.close()
+    with sqlite3.connect(tmp_path / "records.db") as changed:
+        for name in COUNTED:
+            changed.execute(f"ALTER TABLE windows DROP COLUMN {name if 'bytes' in name else name + '_us'}")
+    changed.close()
+    return tmp_path / "records.db"
+
+
+def test_what_an_older_run_did_not_count_is_unknown(older: Path) -> None:
+    windows = read(older).windows
+    assert windows["forward"].tolist() == [1.0]
+    assert all(np.isnan(windows[name]).all() for name in COUNTED)
+
+
+def test_an_older_run_that_continues_counts_from_then_on(older: Path) -> None:
+    file = RecordsFile(older)
+    file.add("windows", {column(name): np.array([2.0]) for name in COLUMNS["windows"]})
+    file.close()
+    windows = read(older).windows
+    assert windows["forward"].tolist() == [1.0, 2.0]
+    assert np.isnan(windows["cpu"][0]) and windows["cpu"][1] == 2.0
+    assert np.isnan(windows["sent_bytes"][0]) and windows["sent_bytes"][1] == 2.0

@@ -35,6 +35,16 @@ def test_every_ranks_phases_reach_rank_0(records: Records) -> None:
             assert windows[phase][mine] == pytest.approx(steps * ((number + 1) * 10 + rank) / 1e3)
 
 
+def test_every_ranks_counters_reach_rank_0(records: Records) -> None:
+    windows = records.windows
+    steps = windows["last_step"] - windows["first_step"] + 1
+    assert windows["sent_bytes"] == pytest.approx(steps * 1e6)
+    assert windows["cpu"] == pytest.approx(steps * (0.1 + windows["rank"]))
+    has_no_counter = windows["rank"] == 1
+    assert np.isnan(windows["received_bytes"][has_no_counter]).all()
+    assert windows["received_bytes"][~has_no_counter] == pytest.approx(steps[~has_no_counter] * 2e6)
+
+
 def test_a_step_holds_mean_least_most_and_slowest_over_ranks(records: Records) -> None:
     for number, phase in enumerate(PHASES):
         least = (number + 1) / 100
