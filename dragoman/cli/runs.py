@@ -80,7 +80,8 @@ def diagnose(
     nic: Annotated[str | None, typer.Option(help='A reading in any unit: "200 Mbps".')] = None,
     gpu_power: Annotated[str | None, typer.Option(help="Watts of the limit: 42/250.")] = None,
     gpu_util: Annotated[float | None, typer.Option(help="Percent, as nvidia-smi shows it.")] = None,
-    params: Annotated[int | None, typer.Option(help="Parameters of the model.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model by name: transformer-base.")] = None,
+    params: Annotated[int | None, typer.Option(help="Parameters, of a model without a name.")] = None,
     gradient_bytes: Annotated[
         int | None, typer.Option(help="Of all gradients of a rank, if not 4 per parameter.")
     ] = None,
@@ -107,13 +108,14 @@ def diagnose(
 
     options = dict(
         ranks=ranks, machines=machines, link=link, gpu=gpu, nic_kb_per_s=nic_kb_per_s, nic=nic,
-        gpu_power=gpu_power, gpu_util=gpu_util, params=params, gradient_bytes=gradient_bytes,
+        gpu_power=gpu_power, gpu_util=gpu_util, model=model, params=params, gradient_bytes=gradient_bytes,
         precision=precision, batch=batch, step_seconds=step_seconds, steps=steps, hours=hours,
     )  # fmt: skip
     given = load(facts, options)
     if csv:
         show.rows(csv, given, as_json)
         return
-    if not files and given.step_seconds is None:
-        raise UsageError("nothing to diagnose", hint="name a log, or give at least --step-seconds")
+    if not files and given.step_seconds is None and not (given.steps and given.hours):
+        hint = "name a log, or give at least --step-seconds, or --steps and --hours"
+        raise UsageError("nothing to diagnose", hint=hint)
     show.diagnosis(answers.diagnose(files or [], given), as_json, html)

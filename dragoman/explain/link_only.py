@@ -150,7 +150,7 @@ def _by_link(records: Records, parts: StepParts) -> Bounds | None:
     reached = 8 * moved / parts.seconds
     if rate or ordered and reached <= ordered:
         slowest = fastest = rate or ordered
-    elif ordered and reached <= ORDER_IS_WRONG * ordered:
+    elif ordered and reached <= ORDER_IS_WRONG * ordered and records.facts.origins.get("ranks") != "assumed":
         slowest, fastest = reached, ORDER_IS_WRONG * ordered
     else:
         return None

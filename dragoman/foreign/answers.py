@@ -14,19 +14,20 @@ from dragoman.foreign import facts as given_facts
 from dragoman.foreign.assemble import assemble
 from dragoman.foreign.facts import Given
 from dragoman.foreign.figures import Reading, best
-from dragoman.foreign.gathered import MEASURED, Gathered
+from dragoman.foreign.gathered import ASSUMED, MEASURED, Gathered
 from dragoman.foreign.read import read
 from dragoman.measure.records import Records
 
 # Which facts an answer rests on, beside what the log says of the run itself.
 RESTS_ON = {
-    "device_utilisation": ("device", "precision", "pairs_per_rank", "gpu_meters"),
+    "device_utilisation": ("device", "precision", "pairs_per_rank", "usual_pairs_per_rank", "gpu_meters"),
     "network": (
         "ranks",
         "machines",
         "gradient_bytes",
         "link_bits_per_second",
         "nic_bytes_per_second",
+        "usual_pairs_per_rank",
         "gpu_meters",
     ),
     "step_network": ("ranks", "machines", "gradient_bytes", "nic_bytes_per_second"),
@@ -92,13 +93,14 @@ def _missing(gathered: Gathered) -> list[str]:
         "given_step_seconds": "--step-seconds",
         "ranks": "--ranks",
         "machines": "--machines",
-        "parameters": "--params",
+        "parameters": "--model (or --params)",
         "link_bits_per_second": "--link",
         "device": "--gpu",
         "pairs_per_rank": "--batch",
         "gpu_meters": "--gpu-power",
     }
-    missing = [option for name, option in helpful.items() if gathered.value(name) is None]
+    unsaid = (None, ASSUMED)
+    missing = [option for name, option in helpful.items() if (gathered.origin(name) or None) in unsaid]
     return missing[1:] if gathered.intervals["step"] and "--step-seconds" in missing else missing
 
 

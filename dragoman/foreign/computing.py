@@ -8,6 +8,10 @@ from dragoman.foreign.gathered import ASSUMED, ESTIMATED, Gathered
 from dragoman.plan import flops, gpu_types
 from dragoman.plan.work import USUAL_TOKENS
 
+# Of a rank where facts were given without the batch: published runs have 1,500 to 8,000 tokens on a GPU, and
+# some half as many again.
+USUAL_PAIRS = (50.0, 400.0)
+
 
 @dataclass(frozen=True)
 class Computing:
@@ -18,7 +22,7 @@ class Computing:
 
 def estimate(run: Gathered) -> Computing | None:
     """None where the batch or the model is not known."""
-    pairs, parameters = run.value("pairs_per_rank"), run.value("parameters")
+    pairs, parameters = _pairs(run), run.value("parameters")
     if not pairs or not parameters:
         return None
     work, what = _flops(run, pairs, parameters)
@@ -35,13 +39,27 @@ def estimate(run: Gathered) -> Computing | None:
     return Computing(work[0] / fast, work[1] / slow, inputs)
 
 
-def _flops(run: Gathered, pairs: float, parameters: float) -> tuple[tuple[float, float], str]:
+def _pairs(run: Gathered) -> tuple[float, float] | None:
+    """Of one rank's step, least and most. A log that does not say it may be of any size."""
+    if pairs := run.value("pairs_per_rank"):
+        return pairs, pairs
+    if run.source:
+        return None
+    run.fact("usual_pairs_per_rank", USUAL_PAIRS, ASSUMED)
+    return USUAL_PAIRS
+
+
+def _flops(run: Gathered, pairs: tuple[float, float], parameters: float) -> tuple[tuple[float, float], str]:
     """Of one rank's step, least and most."""
     counted = [run.value(f"{side}_tokens_per_pair") for side in ("source", "target")]
     ends = (counted, counted) if all(counted) else ([USUAL_TOKENS[0]] * 2, [USUAL_TOKENS[1]] * 2)
     how = f"{counted[0]:.0f} + {counted[1]:.0f} tokens" if all(counted) else "25 to 32 tokens a side (usual)"
-    work = tuple(_one(run, pairs, parameters, source, target) for source, target in ends)
-    return (work[0], work[1]), f"{pairs:,.0f} pairs of {how} per rank"
+    low, high = (
+        _one(run, each, parameters, source, target)
+        for each, (source, target) in zip(pairs, ends, strict=True)
+    )
+    many = f"{pairs[0]:,.0f}" if pairs[0] == pairs[1] else f"{pairs[0]:,.0f} to {pairs[1]:,.0f} (usual)"
+    return (low, high), f"{many} pairs of {how} per rank"
 
 
 def _one(run: Gathered, pairs: float, parameters: float, source: float, target: float) -> float:

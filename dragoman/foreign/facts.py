@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.errors import ConfigError, UsageError
+from dragoman.foreign import models, steptime
 from dragoman.foreign.figures import ordered_link, readings
 from dragoman.foreign.gathered import (
     GIVEN,
@@ -42,6 +43,7 @@ class Given(BaseModel):
     nic: str | None = None  # a reading in somebody's own words and unit
     gpu_power: str | None = None  # watts of limit: 42/250
     gpu_util: float | None = Field(None, ge=0, le=100)  # percent
+    model: str | None = None  # by name: transformer-base
     params: int | None = Field(None, ge=1, le=10**13)
     gradient_bytes: int | None = Field(None, ge=1, le=10**14)  # of one rank, as exchanged
     precision: str | None = None  # fp32 or mixed
@@ -84,17 +86,20 @@ def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
     """Puts what was given with what was found; the user's word counts."""
     _check(given)
     given = _without_what_the_log_times(given, gathered)
+    seconds = _step_seconds(given, gathered)
+    if given.model:  # a log's own measures go before those of a name
+        gathered.settings = models.settings(given.model) | gathered.settings
     plain = {
         "ranks": given.ranks,
         "machines": given.machines,
-        "parameters": given.params,
+        "parameters": given.params or (models.parameters(given.model) if given.model else None),
         "gradient_bytes": given.gradient_bytes,
         "precision": given.precision,
         "pairs_per_rank": given.batch,
         "device": given.gpu,
         "link_bits_per_second": ordered_link(given.link) if given.link else None,
         "given_steps": given.steps,
-        "given_step_seconds": given.step_seconds,
+        "given_step_seconds": seconds,
         "wall_seconds": given.hours * 3600 if given.hours else None,
         "nic_readings": readings(given.nic) or None,
     }
@@ -128,6 +133,15 @@ def _without_what_the_log_times(given: Given, gathered: Gathered) -> Given:
     return given.model_copy(update=dict.fromkeys(ignored))
 
 
+def _step_seconds(given: Given, gathered: Gathered) -> float | None:
+    """As given, unless the run's length shows that it is a rate; where none is given, length over steps."""
+    found, remark = steptime.settled(given.step_seconds, 0.0, given.steps, given.hours, 0.0)
+    if remark:
+        gathered.remark("step_time", remark)
+    is_slip = given.step_seconds and found and steptime.is_rate(given.step_seconds, found)
+    return found if is_slip else given.step_seconds or found
+
+
 def _check(given: Given) -> None:
     if given.ranks and given.machines and given.ranks < given.machines:
         raise UsageError(
@@ -139,6 +153,8 @@ def _check(given: Given) -> None:
         raise UsageError(f"--nic {given.nic}: no rate in it", hint='for example --nic "200 Mbps"')
     if given.link:
         ordered_link(given.link)
+    if given.model:
+        models.check(given.model)
     if given.gpu_power:
         _watts(given.gpu_power)
 

@@ -18,9 +18,8 @@ from statistics import median
 from typing import Any
 
 from dragoman.errors import LogError, reading
-from dragoman.explain import words
 from dragoman.foreign import facts as given_facts
-from dragoman.foreign import figures
+from dragoman.foreign import figures, steptime
 from dragoman.foreign.answers import STATES_BYTES, Diagnosis, answer
 from dragoman.foreign.facts import Given
 from dragoman.foreign.figures import bits_per_second, figure, readings, rounding
@@ -30,8 +29,6 @@ from dragoman.foreign.nmon import KB
 from dragoman.plan import gpu_types
 
 AGREEMENT = 2 / 3  # of the rows that say it, for a fact to be taken over by those that do not
-FINE = 0.005  # rounding of a written step time, as a share of it
-SAME_STEP = 0.15  # a written step time and total over steps, which holds evaluations and restarts too
 _MOST_ROWS = 1_000
 _LONGEST_HEAD = 1 << 16  # characters
 _KNOWN = (
@@ -54,6 +51,7 @@ class Row:
     power: list[float] = field(default_factory=list)  # watts
     power_limit: float | None = None  # as written beside them
     remarks: list[tuple[str, str]] = field(default_factory=list)  # finding, text
+    settings: dict[str, Any] = field(default_factory=dict)  # of the model, by dotted key
 
 
 def read(path: Path, common: Given) -> list[tuple[Row, Diagnosis]]:
@@ -161,29 +159,15 @@ def _step_seconds(cells: dict[str, str], steps: int | None, hours: float | None,
     """The log's word first; a written figure if the run's length bears it out; else length over steps."""
     logged = figures.step_seconds(cells["sec_per_step_log"])
     whole = 3600 * hours / steps if hours and steps else None
-    if logged and not (whole and _is_rate(logged, whole)):
+    if logged and not (whole and steptime.is_rate(logged, whole)):
         return logged
     text = cells["sec_per_step_written"]
     written = logged or figures.step_seconds(text)
-    if not whole:
-        return written
-    if not written or abs(written / whole - 1) <= SAME_STEP:
-        # Their quotient also holds evaluations and restarts: a written figure of some digits is better.
-        is_finer = written and rounding(text) <= max(FINE, rounding(cells["hours"]))
-        return written if is_finer else whole
-    took = f"{words.seconds(3600 * (hours or 0))} for {steps:,.0f} steps is {words.seconds(whole)} per step"
-    if _is_rate(written, whole):
-        row.remarks.append(
-            ("step_time", f"The {written:g} that was written down is steps per second: {took}")
-        )
-    else:
-        row.remarks.append(("step_time", f"The {written:g} s that were written down do not fit: {took}"))
-    return whole
-
-
-def _is_rate(value: float, step_seconds: float) -> bool:
-    """Steps per second, where seconds per step were asked for."""
-    return abs(1 / value / step_seconds - 1) <= SAME_STEP < abs(value / step_seconds - 1)
+    rounded, hours_rounded = rounding(text), rounding(cells["hours"])
+    seconds, remark = steptime.settled(written, rounded, steps, hours, hours_rounded)
+    if remark:
+        row.remarks.append(("step_time", remark))
+    return seconds
 
 
 def _parameters(text: str, precision: str | None) -> tuple[float, bool] | None:
@@ -211,6 +195,8 @@ def _fill(rows: Sequence[Row], common: Given) -> None:
         for row in rows:
             if row.values.get(name) is None and (value := defaults.value(name)) is not None:
                 row.values[name] = value
+    for row in rows:
+        row.settings = defaults.settings
     for name in ("ranks", "machines", "pairs_per_rank"):
         agreed = _agreed(row.values[name] for row in rows)
         for row in rows:
@@ -244,7 +230,7 @@ def _devices(rows: Sequence[Row], cloud: str) -> str | None:
 
 
 def _answered(row: Row) -> Diagnosis:
-    gathered = Gathered()
+    gathered = Gathered(settings=dict(row.settings))
     for name, value in row.values.items():
         gathered.fact(name, value, GIVEN)
     for name, value in row.assumed.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,22 @@ from dragoman.measure.records import RunFacts, Table
 from dragoman.plan.step import bytes_per_host
 
 BUSY_SHARE = 0.5  # of the busiest tenth: rows above it saw training, the others start and end
+PER_MACHINE = (1, 2, 4, 8)  # GPUs of a machine, as they are rented
 # Of a parameter: frameworks sum in fp32, also in mixed precision, unless a log says otherwise.
 GRADIENT_BYTES = 4
 
 
 def run_facts(run: Gathered, name: str, intervals: Table, per_row: int) -> RunFacts:
+    _gradients(run)
+    timed = intervals["seconds"][np.isfinite(intervals["seconds"])]
+    step = float(timed.mean()) if len(timed) else run.value("given_step_seconds")
     ranks, machines = run.value("ranks"), run.value("machines")
     if machines is None and ranks == 1:
         machines = 1
+    if ranks is None and machines and not run.source:
+        ranks = _usual_ranks(run, machines, step)
     hosts = run.value("hosts") or [f"machine {number}" for number in range(1, (machines or 0) + 1)]
     rank_hosts = run.value("rank_hosts") or _placed(ranks, machines)
-    _gradients(run)
     _step_settings(run)
     estimate = computing.estimate(run)
     interval = intervals["steps"][np.isfinite(intervals["seconds"])]
@@ -50,7 +56,7 @@ def run_facts(run: Gathered, name: str, intervals: Table, per_row: int) -> RunFa
         end_is_known=run.source not in ("", tensorboard.NAME) or any(start.reason for start in run.starts),
         steps_per_row=per_row,
     )
-    _traffic(run, facts, intervals)
+    _traffic(run, facts, step)
     facts.nic_bytes_per_second = run.value("nic_bytes_per_second")
     facts.origins = {name: origin for name, (_, origin) in run.facts.items() if name in ORIGINS}
     return facts
@@ -69,6 +75,21 @@ def _placed(ranks: int | None, machines: int | None) -> list[int]:
     if not ranks or not machines:
         return []
     return [rank * machines // ranks for rank in range(ranks)]
+
+
+def _usual_ranks(run: Gathered, machines: int, step: float | None) -> int:
+    """Where nobody said it: as many on each machine as a reading of the interface fits best, else one.
+
+    One per machine sends least, so that no bottleneck is told of bytes that were never sent.
+    """
+    gradients, rate = run.value("gradient_bytes"), run.value("nic_bytes_per_second")
+    each, origin = 1, ASSUMED
+    if machines > 1 and gradients and rate and step:
+        origin = ESTIMATED
+        sent = {n: bytes_per_host(_placed(n * machines, machines), gradients) for n in PER_MACHINE}
+        each = min(PER_MACHINE, key=lambda n: abs(math.log((sent[n] or math.nan) / (rate * step))))
+    run.fact("ranks", each * machines, origin)
+    return each * machines
 
 
 def _gradients(run: Gathered) -> None:
@@ -90,10 +111,8 @@ def _card(run: Gathered) -> dict[str, Any]:
     return {"parts": {"train": {"pairs": lines}}} if lines else {}
 
 
-def _traffic(run: Gathered, facts: RunFacts, intervals: Table) -> None:
+def _traffic(run: Gathered, facts: RunFacts, step: float | None) -> None:
     """A rate for where counters and steps do not lie over each other, or nobody kept any."""
-    timed = intervals["seconds"][np.isfinite(intervals["seconds"])]
-    step = float(timed.mean()) if len(timed) else run.value("given_step_seconds")
     moved = (
         bytes_per_host(facts.rank_hosts, facts.gradient_bytes)
         if facts.rank_hosts and facts.gradient_bytes

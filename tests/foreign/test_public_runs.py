@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.explain.finding import Finding
-from dragoman.foreign import rows
+from dragoman.foreign import figures, rows
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 
@@ -79,3 +79,43 @@ def test_every_row_agrees_with_what_its_figures_imply() -> None:
         wire = network.numbers["expected_bytes_per_step_per_host"]
         assert wire == pytest.approx(1e6 * float(ours["ours_wire_MB_per_step"]), rel=1e-3)
         assert network.numbers["step_seconds"] == pytest.approx(float(ours["ours_T_s"]), rel=0.15)
+
+
+# What their owners could have typed, of each row: no parameters, no ranks, no batch.
+OPTIONS = {
+    "gpu": "gpu",
+    "requested_network": "link",
+    "steps_done": "steps",
+    "hours": "hours",
+    "sec_per_step_written": "step_seconds",
+    "nmon_screenshot_trans_KBps": "nic_kb_per_s",
+    "gpu_power_screenshot_W": "gpu_power",
+}
+
+
+def handful(row: dict[str, str]) -> dict[str, object]:
+    """The options of a row: the plain figures of its cells."""
+    given: dict[str, object] = {"model": "transformer-base", "machines": 2}
+    for column, option in OPTIONS.items():
+        value = figures.step_seconds(row[column]) if option == "step_seconds" else figures.figure(row[column])
+        if option == "gpu":
+            given |= {"gpu": row[column]} if row[column] else {}
+        elif option == "gpu_power" and value:
+            given[option] = f"{value:g}/250"
+        elif value:
+            given[option] = int(value) if option == "steps" else f"{value:g}" if option == "link" else value
+    return given
+
+
+def test_a_handful_of_facts_gives_most_rows_their_verdict() -> None:
+    said: dict[str, list[str]] = {"network-bound": [], "balanced": []}
+    with (RUNS / "runs.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            given = handful(row)
+            if "step_seconds" in given or {"steps", "hours"} <= given.keys():
+                made = diagnose([], Given.model_validate(given))
+                verdict = next(finding.verdict for finding in made.findings if finding.id == "network")
+                said[row["ours_verdict"].partition(":")[0]].append(verdict)
+    assert set(said["balanced"]) == {"unknown"}  # on a GPU and a link that nobody named
+    assert set(said["network-bound"]) <= {"bottleneck", "unknown"}
+    assert said["network-bound"].count("bottleneck") >= 0.9 * len(said["network-bound"]) >= 20

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.errors import UsageError
 from dragoman.explain.finding import Finding
 from dragoman.foreign.answers import diagnose
-from dragoman.foreign.facts import Given
+from dragoman.foreign.facts import Given, load
 from tests.foreign import logs, test_fairseq
 
 FACTS = {"step_seconds": 1.9, "ranks": 4, "machines": 2, "params": 60_880_896, "gpu": "P100", "batch": 256}
@@ -180,3 +181,64 @@ def test_advice_names_the_options_of_the_program_that_ran(
     assert "sync." not in advice
     assert all(option in advice for option in options)
     assert "x faster steps" in advice
+
+
+HANDFUL = {"model": "transformer-base", "step_seconds": 1.7, "machines": 2}
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        ({"gpu": "V100", "nic_kb_per_s": 200_210}, "bottleneck"),
+        ({"gpu": "V100", "steps": 50_000, "hours": 23.5, "step_seconds": None}, "bottleneck"),
+        ({"gpu": "P100", "gpu_power": "42/250"}, "bottleneck"),
+        ({"gpu": "V100", "gpu_power": "174/250", "link": "1gbit"}, "bottleneck"),
+        ({"gpu": "V100", "step_seconds": 35.0, "link": "1gbit", "nic_kb_per_s": 10_700}, "bottleneck"),
+        ({"gpu": "V100", "step_seconds": 35.0, "link": "1gbit"}, "unknown"),  # bytes of how many ranks?
+        ({"gpu": "V100", "step_seconds": 0.5, "link": "100gbit"}, "not_bottleneck"),
+        ({"gpu": "V100", "machines": 1}, "single_machine"),
+        ({"step_seconds": 1.1}, "unknown"),  # a GPU of any kind, on a link that nobody named
+        ({"model": None, "gpu": "V100"}, "unknown"),
+    ],
+)
+def test_a_handful_of_facts_is_enough(more: dict[str, object], verdict: str) -> None:
+    """As people write them down: neither batch nor ranks nor parameters."""
+    found = network(**{name: value for name, value in (HANDFUL | more).items() if value is not None})
+    assert found.verdict == verdict
+    assert verdict == "single_machine" or any(line.startswith("assumed: ") for line in found.evidence)
+    assert verdict != "unknown" or "--ranks" in found.advice[-1] or "--params" in found.advice[-1]
+
+
+@pytest.mark.parametrize(
+    ("reading", "ranks", "origin"),
+    [(200_210, 4, "estimated"), (145_000, 2, "estimated"), (250_000, 8, "estimated"), (None, 2, "assumed")],
+)
+def test_ranks_that_nobody_named_are_those_that_the_reading_fits(
+    reading: int | None, ranks: int, origin: str
+) -> None:
+    """Transformer-base at 1.7 s per step. Without a reading one per machine, which sends least."""
+    given = HANDFUL | {"gpu": "V100"} | ({"nic_kb_per_s": reading} if reading else {})
+    made = diagnose([], Given.model_validate(given))
+    assert (made.records.facts.ranks, made.records.facts.origins["ranks"]) == (ranks, origin)
+
+
+def test_a_log_that_is_silent_on_its_batch_is_not_given_a_usual_one(tmp_path: Path) -> None:
+    text = logs.openseq2seq().replace("'batch_size_per_gpu'", "'other'")
+    given = Given(model="transformer-base", gpu="V100", ranks=4, machines=2)
+    assert diagnose([logs.written(tmp_path, text)], given).records.facts.computing_seconds is None
+
+
+def test_a_model_by_name_has_its_parameters_gradients_and_measures() -> None:
+    facts = diagnose([], Given.model_validate(HANDFUL)).records.facts
+    assert facts.parameters == 60_880_896  # as the index of a public checkpoint has them
+    assert facts.gradient_bytes == 4 * 60_880_896
+    assert facts.settings["model.width"] == 512
+    with pytest.raises(UsageError, match="--model transformer-huge"):
+        load(None, {"model": "transformer-huge"})
+
+
+def test_steps_per_second_given_as_seconds_are_found_out() -> None:
+    given = Given(step_seconds=0.6, steps=64_017, hours=30.5, model="transformer-base")
+    found = {finding.id: finding for finding in diagnose([], given).findings}["step_time"]
+    assert found.numbers["mean_seconds"] == pytest.approx(1.715, abs=0.001)
+    assert "The 0.6 that was written down is steps per second" in found.answer
