@@ -50,10 +50,10 @@ def ranks_by_phase(records: Records, finding: Finding) -> Chart | Missing:
     title = "Ranks against phases"
     windows = records.windows
     present = [phase for phase in PHASES if thin.is_known(windows[phase])]
-    if not present:
-        return Missing(title, "phases were not recorded rank by rank")
     ranks = np.unique(windows["rank"][np.isfinite(windows["rank"])]).astype(int)
     steps = windows["last_step"] - windows["first_step"] + 1  # a window holds sums
+    if not present or not len(ranks) or not (steps > 0).any():
+        return Missing(title, "phases were not recorded rank by rank")
     grid = np.array([[_per_step(windows, steps, rank, phase) for phase in present] for rank in ranks])
     names = [_rank_name(records, rank) for rank in ranks]
     trace: Trace = {
@@ -111,9 +111,8 @@ def utilisation(records: Records, finding: Finding) -> Chart | Missing:
     """GPUs where there are any, with power beside utilisation; else CPUs."""
     if thin.is_known(records.gpus["utilisation"]):
         gpus = records.gpus
-        keys = [
-            f"{host_name(records, h)} GPU {int(g)}" for h, g in zip(gpus["host"], gpus["gpu"], strict=True)
-        ]
+        numbered = np.where(np.isfinite(gpus["gpu"]), gpus["gpu"], 0)
+        keys = [f"{host_name(records, h)} GPU {int(g)}" for h, g in zip(gpus["host"], numbered, strict=True)]
         limit = np.where(gpus["power_limit_watts"] > 0, gpus["power_limit_watts"], np.nan)
         power = gpus["power_watts"] / limit
         traces, unit = over_time(records, gpus, np.array(keys), gpus["utilisation"], "utilisation", few=1)

@@ -54,7 +54,7 @@ def traffic_over_time(records: Records, finding: Finding) -> Chart | Missing:
     if capacity is not None:
         most = float(np.nanmax(nics["sent_bytes"]))
         note += f" The link was measured at {words.rate(capacity * 8)}."
-        if 0 < capacity < _FAR_ABOVE * most:
+        if 0 < capacity < _FAR_ABOVE * most and len(traces[0]["x"]):
             ends = [traces[0]["x"][0], traces[0]["x"][-1]]
             traces.append(line(ends, [capacity] * 2, "link, measured", "--muted", dash="dash"))
     layout = {"xaxis": axis(unit), "yaxis": axis("bytes per second", rangemode="tozero", tickformat="~s")}
@@ -90,8 +90,12 @@ def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Mis
 
 def _joined(nics: Table, steps: Table) -> tuple[np.ndarray, np.ndarray]:
     """Mean rate of a host and mean step seconds, over slices of time that hold both."""
+    known = np.isfinite(steps["ended"]) & np.isfinite(steps["seconds"])
+    steps = {name: steps[name][known] for name in ("ended", "seconds")}
+    if not known.any():
+        return np.array([]), np.array([])
     span = float(np.nanmax(nics["span"])) if thin.is_known(nics["span"]) else 1.0
-    bins = thin.TimeBins(nics["time"], max(span, _STEPS_PER_POINT * float(np.nanmedian(steps["seconds"]))))
+    bins = thin.TimeBins(nics["time"], max(span, _STEPS_PER_POINT * float(np.median(steps["seconds"]))))
     inside = (steps["ended"] >= bins.start) & (steps["ended"] <= bins.start + bins.width * bins.count)
     places = bins.of(steps["ended"][inside])
     seconds = thin.binned(places, steps["seconds"][inside], bins.count)
@@ -130,7 +134,7 @@ def under_the_lens(records: Records, finding: Finding) -> Chart | Missing:
 
 def _lens_rows(lens: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Times, rates and phases of one whole step and what stands around it, from the middle of the run."""
-    known = np.isfinite(lens["time"]) & np.isfinite(lens["sent_bytes"])
+    known = np.isfinite(lens["time"]) & np.isfinite(lens["sent_bytes"]) & np.isfinite(lens["host"])
     if known.sum() < 3:
         return None
     host = np.unique(lens["host"][known])[0]
