@@ -72,7 +72,8 @@ def _probed(records: Records, parts: StepParts) -> WithoutExchange | None:
     # Probes leave out waiting for data and the optimizer, which the exchange does not change.
     beside = min((parts.data or 0.0) + (parts.optimizer or 0.0), parts.seconds)
     seconds = beside + (parts.seconds - beside) * float(np.median(shares))
-    how = f"the same microbatches with and without the exchange, median of {len(shares)} probes"
+    probes = f"{len(shares)} probe{'s' * (len(shares) > 1)}"
+    how = f"the same microbatches with and without the exchange, median of {probes}"
     return WithoutExchange(seconds, True, how)
 
 
@@ -95,6 +96,7 @@ def expected_bytes(records: Records) -> float | None:
 def _exchanges_per_step(records: Records) -> float:
     """One, but for DiLoCo, whose rounds are shorter at the beginning of a run and where it stops."""
     steps, longest = records.steps["step"], records.facts.exchange_every
+    steps = steps[np.isfinite(steps)]
     if longest == 1 or not len(steps):
         return 1 / longest
     stops = {
@@ -129,8 +131,13 @@ def faster_link(records: Records, cost: StepCost) -> tuple[str, float]:
     rate = link_rate(records)
     if rate is None:
         return "a link ten times as fast", cost.speedup(cost.on_link(10 * cost.link_bits_per_second))
-    better = next((sold for sold in LINKS if sold >= 2 * rate), 2 * rate)
+    better = faster_rate(rate)
     return f"a {words.rate(better)} link", cost.speedup(cost.on_link(better))
+
+
+def faster_rate(rate: float) -> float:
+    """The next one on sale, in bits per second, that is at least twice this one."""
+    return next((sold for sold in LINKS if sold >= 2 * rate), 2 * rate)
 
 
 def network_advice(records: Records, cost: StepCost) -> list[str]:

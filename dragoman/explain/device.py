@@ -33,11 +33,12 @@ def explain(records: Records) -> Finding:
     computing = parts.computing / parts.seconds
     sentences = [_opening(records, parts, verdict, computing, losses)]
     sentences += _remarks(records, verdict, computing, gpu)
+    slow = straggler(records) if verdict == "waiting_straggler" else None
     return Finding(
         id="device_utilisation",
         verdict=verdict,
         answer=" ".join(sentences),
-        numbers=_numbers(records, parts, gpu),
+        numbers=_numbers(records, parts, gpu) | (slow.numbers() if slow else {}),
         evidence=_evidence(records, parts, gpu),
         confidence="unknown" if verdict == "unknown" else "measured",
         advice=_advice(records, parts, losses) + outside_advice(records),
@@ -125,6 +126,8 @@ def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None) -> dict[str
         flops_share=flops_share(records, parts),
         utilisation=utilisation,
         power_share=gpu.power_share if gpu else None,
+        power_watts=gpu.power_watts if gpu else None,
+        power_limit_watts=gpu.power_limit_watts if gpu else None,
         network_share=parts.share(parts.link),
         straggler_share=parts.share(parts.straggler),
         data_share=parts.share(parts.data),

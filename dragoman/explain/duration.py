@@ -45,6 +45,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         attempts=len(records.attempts) or None,
         eta_seconds=_eta(records, seconds, split) if running else None,
         money=_money(records, price_per_hour),
+        price_per_host_hour=price_per_hour,
         clock_jumps=len(set_by) or None,
         clock_jump_seconds=sum(set_by) if set_by else None,
     )

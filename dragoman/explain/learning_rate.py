@@ -26,7 +26,9 @@ def explain(records: Records) -> Finding:
     numbers: dict[str, Any] = known(warmup_steps=config.warmup_steps if config else None)
     if len(applied):
         peak = int(applied.argmax())
-        numbers |= known(peak=applied[peak], peak_step=int(updates[peak]), last=applied[-1])
+        numbers |= known(
+            peak=applied[peak], peak_step=int(updates[peak]), last=applied[-1], last_step=int(updates[-1])
+        )
     elif config:
         peak_step = min(max(1, config.warmup_steps), config.steps)
         numbers |= known(peak=learning_rate(peak_step - 1, config, width), peak_step=peak_step)
@@ -77,7 +79,7 @@ def _formula(config: Train, width: int) -> str:
     rise = f"rises in a straight line to {rate:.3g} at step {warmup:,}, " if warmup else ""
     return {
         "transformer": f"The rate is {rate:g} x {width}^-0.5 x min(step x {max(1, warmup)}^-1.5, step^-0.5): "
-        f"it rises in a straight line for {warmup:,} steps, so that the first gradients do little harm, "
+        f"it rises in a straight line for {_steps(warmup)}, so that the first gradients do little harm, "
         "and then falls with the square root of the step.",
         "inverse_sqrt": f"The rate {rise}then falls with the square root of the step "
         f"({rate:g} x ({max(1, warmup)} / step)^0.5).",
@@ -115,7 +117,11 @@ def _comparison(difference: float) -> str:
 def _evidence(config: Train | None, applied: int) -> list[str]:
     evidence = []
     if applied:
-        evidence.append(f"peak, peak_step, last: rates of {applied:,} steps as applied; steps count from 1")
+        evidence.append(f"peak, peak_step, last: rates of {_steps(applied)} as applied; steps count from 1")
     if config:
         evidence.append("formula, warmup_steps: the run's settings")
     return evidence
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'s' * (count != 1)}"

@@ -84,6 +84,8 @@ def from_link(
     numbers |= known(
         implied_bits_per_second=8 * moved / parts.seconds, implied_bytes_per_second=moved / parts.seconds
     )
+    if gpu:
+        numbers |= known(power_share=gpu.power_share)
     if judgement.port:
         numbers |= known(link_bits_per_second=judgement.port)
         evidence = [line for line in evidence if not line.startswith("link_bits_per_second")]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from dragoman.explain import words
 from dragoman.explain.counterfactual import expected_bytes
+from dragoman.explain.finding import known
 from dragoman.explain.traffic import MISMATCH, HostTraffic, gradient_traffic, interfaces
 from dragoman.measure.records import Records
 
@@ -31,13 +33,35 @@ class _Mismatch:
 def byte_mismatches(records: Records) -> list[str]:
     """A sentence for each kind of difference of over 15 %, however many hosts show it."""
     expected = expected_bytes(records)
+    kinds: dict[tuple[str, str, bool, str], list[_Mismatch]] = {}
+    for mismatch in _mismatches(records):
+        kinds.setdefault(mismatch.kind, []).append(mismatch)
+    return [_sentence(alike, expected or 0.0) for alike in kinds.values()]
+
+
+def mismatch_numbers(records: Records) -> list[dict[str, Any]]:
+    """What those sentences are made of, host by host."""
+    expected = expected_bytes(records) or 1.0
+    return [
+        known(
+            host=mismatch.host,
+            interface=mismatch.interface,
+            way=mismatch.way,
+            bytes_per_step=mismatch.seen_bytes,
+            expected_share=mismatch.seen_bytes / expected,
+            instead=mismatch.instead or None,
+            instead_bytes_per_step=mismatch.instead_bytes if mismatch.instead else None,
+        )
+        for mismatch in _mismatches(records)
+    ]
+
+
+def _mismatches(records: Records) -> list[_Mismatch]:
+    expected = expected_bytes(records)
     if not expected:
         return []
-    found: dict[tuple[str, str, bool, str], list[_Mismatch]] = {}
-    for row in gradient_traffic(records):
-        if mismatch := _mismatch(records, row, expected):
-            found.setdefault(mismatch.kind, []).append(mismatch)
-    return [_sentence(alike, expected) for alike in found.values()]
+    found = [_mismatch(records, row, expected) for row in gradient_traffic(records)]
+    return [mismatch for mismatch in found if mismatch]
 
 
 def _mismatch(records: Records, row: HostTraffic, expected: float) -> _Mismatch | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dragoman.explain import words
 from dragoman.explain.counterfactual import (
     BOTTLENECK,
@@ -17,7 +19,7 @@ from dragoman.explain.counterfactual import (
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.gpus import gpu_use
 from dragoman.explain.link_only import from_link
-from dragoman.explain.mismatches import byte_mismatches
+from dragoman.explain.mismatches import byte_mismatches, mismatch_numbers
 from dragoman.explain.parts import StepParts, step_parts
 from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import sent_evidence, sent_per_step
@@ -37,6 +39,8 @@ def explain(records: Records) -> Finding:
     if hosts == 1:
         return _single(records, parts, numbers, evidence)
     mismatches = byte_mismatches(records)
+    if mismatches:
+        numbers["byte_mismatches"] = mismatch_numbers(records)
     if without is None:
         return from_link(records, parts, gpu_use(records), numbers, evidence + mismatches)
     speedup = without.speedup(parts)
@@ -57,7 +61,7 @@ def verdict_of(speedup: float) -> str:
     return "not_bottleneck" if speedup < NEGLIGIBLE else "balanced"
 
 
-def _numbers(records: Records, parts: StepParts, without: WithoutExchange | None) -> dict[str, float]:
+def _numbers(records: Records, parts: StepParts, without: WithoutExchange | None) -> dict[str, Any]:
     seen, rate = sent_per_step(records), link_rate(records) or records.facts.ordered_link_bits_per_second
     return known(
         exposed_share=parts.share(parts.link),
@@ -66,6 +70,7 @@ def _numbers(records: Records, parts: StepParts, without: WithoutExchange | None
         step_seconds_without_exchange=without.seconds if without else None,
         bytes_per_step_per_host=seen,
         expected_bytes_per_step_per_host=expected_bytes(records),
+        **_slowest(records, parts),
         link_bits_per_second=rate,
         link_used_share=8 * seen / parts.seconds / rate if seen and rate else None,
     )
@@ -119,6 +124,12 @@ def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str
     return f"{text}.{_straggler_note(records, parts)}"
 
 
+def _slowest(records: Records, parts: StepParts) -> dict[str, float]:
+    """The rank that the note is about."""
+    who = straggler(records) if _straggler_note(records, parts) else None
+    return who.numbers() if who else {}
+
+
 def _straggler_note(records: Records, parts: StepParts) -> str:
     """Waiting for a slow rank looks like waiting for the network, so it is said apart."""
     share = parts.share(parts.straggler)
@@ -130,7 +141,7 @@ def _straggler_note(records: Records, parts: StepParts) -> str:
 
 
 def _single(
-    records: Records, parts: StepParts | None, numbers: dict[str, float], evidence: list[str]
+    records: Records, parts: StepParts | None, numbers: dict[str, Any], evidence: list[str]
 ) -> Finding:
     host = f" ({records.facts.hosts[0]})" if records.facts.hosts else ""
     text = f"There was none: all ranks ran on one machine{host}."

@@ -17,7 +17,8 @@ def explain(records: Records) -> Finding:
     both = np.isfinite(past.eval_loss) & np.isfinite(past.train_sample_loss)
     _, held_out = past.of(past.eval_loss)
     if not len(past.steps):
-        return unknown("overfitting", _not_yet(records))
+        made, every = _made_and_due(records)
+        return unknown("overfitting", _not_yet(made, every), known(steps=made, first_evaluation_step=every))
     if not both.any():
         because = "no sample of training pairs was scored like the held-out set"
         because += ", and the training loss, with dropout and label smoothing, cannot be compared with it"
@@ -32,6 +33,7 @@ def explain(records: Records) -> Finding:
         gap_trend_per_1000_steps=trend,
         best_eval_loss=held_out.min(),
         best_eval_loss_step=int(steps[held_out.argmin()]),
+        evaluations_of_both=len(steps),
     )
     if len(steps) < LEAST_POINTS:
         because = f"a trend needs {LEAST_POINTS} evaluations of both sets, and there are {len(steps)}"
@@ -39,12 +41,18 @@ def explain(records: Records) -> Finding:
     return _judge(past, steps, held_out, sample, trend, numbers)
 
 
-def _not_yet(records: Records) -> str:
+def _made_and_due(records: Records) -> tuple[int | None, int | None]:
+    """The last step and that of the first evaluation, where they are known."""
+    steps, every = records.steps["step"], records.facts.settings.get("evaluate.every")
+    steps = steps[np.isfinite(steps)]
+    return int(steps[-1]) if len(steps) else None, every if isinstance(every, int) else None
+
+
+def _not_yet(made: int | None, every: int | None) -> str:
     """Why there is no evaluation, where it can be told."""
-    made, every = records.steps["step"], records.facts.settings.get("evaluate.every")
-    if not len(made) or not isinstance(every, int) or made[-1] >= every:
+    if made is None or every is None or made >= every:
         return "the records hold no evaluation"
-    at = f"the run stands at step {made[-1]:,.0f}"
+    at = f"the run stands at step {made:,}"
     return f"nothing has been evaluated yet: {at}, and the first evaluation is due at step {every:,}"
 
 
@@ -58,7 +66,8 @@ def _judge(
 ) -> Finding:
     best, rose = int(held_out.argmin()), rise(held_out)
     losses = f"held-out loss {held_out[-1]:.3f}, training sample {sample[-1]:.3f}"
-    losses += f", gap {held_out[-1] - sample[-1]:.3f} ({trend:+.3f} per 1,000 steps)"
+    losses += f", gap {held_out[-1] - sample[-1]:z.3f} ({trend:+z.3f} per 1,000 steps)"
+    numbers |= known(risen_from_best=rose)
     advice = []
     if rose and sample[-1] < sample[best]:
         verdict = "yes"

@@ -54,6 +54,7 @@ def step_parts(records: Records) -> StepParts | None:
     chosen = settled(records)
     if not chosen.any():
         return None
+    chosen = _whole(records, chosen)
     seconds = records.steps["seconds"][chosen]
     waited = (records.phase("exchange") - records.phase("exchange", "least"))[chosen]
     phases = _within(seconds, {name: records.phase(name)[chosen] for name in PHASES}, waited)
@@ -81,6 +82,14 @@ def step_parts(records: Records) -> StepParts | None:
         straggler=straggler,
         excess=excess,
     )
+
+
+def _whole(records: Records, chosen: np.ndarray) -> np.ndarray:
+    """The steps of which every phase is known that any step has: means over different steps do not add up."""
+    columns = [records.phase(name) for name in PHASES] + [records.phase("exchange", "least")]
+    known = [np.isfinite(column) for column in columns if np.isfinite(column[chosen]).any()]
+    whole = chosen & np.logical_and.reduce([chosen, *known])
+    return whole if whole.any() else chosen
 
 
 def _within(seconds: np.ndarray, phases: dict[str, np.ndarray], waited: np.ndarray) -> dict[str, np.ndarray]:

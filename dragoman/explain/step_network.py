@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from dragoman.explain import words
-from dragoman.explain.counterfactual import WORTH_TRYING, cost, expected_bytes, faster_link, without_exchange
+from dragoman.explain.counterfactual import (
+    WORTH_TRYING,
+    cost,
+    expected_bytes,
+    faster_link,
+    faster_rate,
+    link_rate,
+    without_exchange,
+)
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.lens import Bursts, bursts
-from dragoman.explain.parts import StepParts, settled, step_parts
+from dragoman.explain.parts import StepParts, mean, settled, step_parts
 from dragoman.explain.traffic import (
     MISMATCH,
     bytes_of_steps,
@@ -43,12 +51,18 @@ def explain(records: Records) -> Finding:
         expected_bytes_per_step_per_host=expected_bytes(records),
         burst_share=burst.share if burst else None,
         exchange_share=parts.share(parts.exchange),
+        exchange_seconds=mean(exchange),
     )
+    if burst and burst.phase:
+        numbers |= known(burst_phase_share=burst.phase_share)
     link = _faster_link(records, parts)
     if with_exchange is None and seen is None and burst is None:
         return _by_arithmetic(records, parts, numbers)
     if link:
-        numbers |= known(faster_link_speedup=link[1])
+        rate = link_rate(records)
+        numbers |= known(
+            faster_link_speedup=link[1], faster_link_bits_per_second=faster_rate(rate) if rate else None
+        )
     counted = bool(gradient_traffic(records)) or is_one_machine(records)
     return Finding(
         id="step_network",
@@ -73,7 +87,8 @@ def _by_arithmetic(records: Records, parts: StepParts, numbers: dict[str, float]
         verdict="stated",
         answer=f"Each host must send {words.size(expected)} per step, {rate} on average over a step of "
         f"{words.seconds(parts.seconds)}; {because}, so how the two go together is not known.",
-        numbers=numbers,
+        numbers=numbers
+        | known(step_seconds=parts.seconds, mean_bits_per_second=8 * expected / parts.seconds),
         evidence=["expected_bytes_per_step_per_host: what a ring of these ranks sends of these gradients"],
         confidence="estimated",
     )
@@ -121,9 +136,9 @@ def _sentences(
 
 def _going_with(records: Records, with_exchange: float, with_bytes: float | None) -> str:
     least = records.phase("exchange", "least")[settled(records)]
-    text = f"Step time goes with exchange time {_strength(with_exchange)} (correlation {with_exchange:.2f})"
+    text = f"Step time goes with exchange time {_strength(with_exchange)} (correlation {with_exchange:z.2f})"
     if with_bytes is not None:
-        text += f" and with bytes {_strength(with_bytes)} ({with_bytes:.2f})"
+        text += f" and with bytes {_strength(with_bytes)} ({with_bytes:z.2f})"
     if abs(with_exchange) < WEAK and 0 < np.nanstd(least) < STEADY * np.nanmean(least):
         usual = words.seconds(float(np.nanmean(least)))
         text += f": the exchange takes the same {usual} in every step, and what differs lies elsewhere"

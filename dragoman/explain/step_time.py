@@ -32,44 +32,53 @@ def explain(records: Records) -> Finding:
         tokens_per_step=per_step,
         tokens_per_second=tokens[counted].sum() / seconds[counted].sum() if counted.any() else None,
     )
+    numbers |= _microbatches(records)
     phases = {phase: getattr(parts, phase) for phase in PHASES if getattr(parts, phase) is not None}
     if phases:
         numbers["phase_seconds"] = phases
+        numbers["phase_shares"] = {phase: seconds / parts.seconds for phase, seconds in phases.items()}
     if ranks := _by_rank(records):
         numbers["ranks"] = ranks
     change = _change(*(records.steps[name][chosen] for name in ("step", "seconds", "ended")))
+    numbers |= change
     return Finding(
         id="step_time",
         verdict="stated",
-        answer=" ".join(
-            filter(None, [_definition(records, per_step), _times(numbers, phases, parts), change])
-        ),
+        answer=" ".join(filter(None, [_definition(records, numbers), _times(numbers), _pace(change)])),
         numbers=numbers,
         evidence=[*_seconds_evidence(records, parts), *_evidence(per_step, bool(phases), bool(ranks))],
         confidence="measured" if has_each else "estimated",
     )
 
 
-def _definition(records: Records, tokens: float | None) -> str:
+def _microbatches(records: Records) -> dict[str, float]:
+    step, microbatch = (records.facts.settings.get(f"data.{name}") for name in ("step", "microbatch"))
+    if not isinstance(step, int) or not isinstance(microbatch, int) or microbatch <= 0:
+        return {}
+    count, ranks = max(1, -(-step // microbatch)), records.facts.ranks
+    return known(microbatches=count, microbatches_per_rank=count / ranks if ranks else None)
+
+
+def _definition(records: Records, numbers: dict[str, Any]) -> str:
     settings, ranks = records.facts.settings, records.facts.ranks
     text = "A step is one update of the weights"
     text += f" by {ranks} rank{'s' * (ranks > 1)} together" if ranks else ""
-    step, microbatch = settings.get("data.step"), settings.get("data.microbatch")
-    if isinstance(step, int) and isinstance(microbatch, int) and microbatch > 0:
-        count, unit = max(1, -(-step // microbatch)), settings.get("data.unit", "tokens")
-        each = f", {count / ranks:.3g} per rank" if ranks else ""
-        text += f": about {count} microbatches{each}, of up to {microbatch:,} {unit}"
+    if count := numbers.get("microbatches"):
+        unit, microbatch = settings.get("data.unit", "tokens"), settings["data.microbatch"]
+        each = f", {numbers['microbatches_per_rank']:.3g} per rank" if ranks else ""
+        text += f": about {count:,} microbatch{'es' * (count > 1)}{each}, of up to {microbatch:,} {unit}"
+    tokens = numbers.get("tokens_per_step")
     return f"{text}{f', {tokens:,.0f} target tokens in all' if tokens else ''}."
 
 
-def _times(numbers: dict[str, Any], phases: dict[str, float], parts: StepParts) -> str:
+def _times(numbers: dict[str, Any]) -> str:
     text = f"It took {words.seconds(numbers['mean_seconds'])} on average"
     if "median_seconds" in numbers:
         text += f" (median {words.seconds(numbers['median_seconds'])}, "
         text += f"95% under {words.seconds(numbers['p95_seconds'])})"
     if "tokens_per_second" in numbers:
         text += f", {words.count(numbers['tokens_per_second'])} target tokens per second"
-    spent = [f"{phase} {words.share(value / parts.seconds)}" for phase, value in phases.items()]
+    spent = [f"{phase} {words.share(share)}" for phase, share in numbers.get("phase_shares", {}).items()]
     return f"{text}{': ' + ', '.join(spent) if spent else ''}."
 
 
@@ -88,25 +97,37 @@ def _by_rank(records: Records) -> list[dict[str, Any]]:
     return rows
 
 
-def _change(steps: np.ndarray, seconds: np.ndarray, ended: np.ndarray) -> str:
+def _change(steps: np.ndarray, seconds: np.ndarray, ended: np.ndarray) -> dict[str, float]:
     """A lasting change of pace, and where: the split with the largest difference of medians.
 
     Rented machines slow down when a burst allowance ends, or a neighbour arrives.
     """
     edge = max(20, int(LEAST_SIDE * len(seconds)))
     if len(seconds) < 4 * edge or not np.isfinite(steps).all():
-        return ""
+        return {}
     total = np.cumsum(np.log(seconds))
     places = np.arange(edge, len(seconds) - edge)
     before, after = total[places - 1] / places, (total[-1] - total[places - 1]) / (len(seconds) - places)
     place = int(places[np.argmax((after - before) ** 2 * places * (len(seconds) - places))])
     first, second = np.median(seconds[:place]), np.median(seconds[place:])
     if not (second >= CHANGED * first or first >= CHANGED * second):
+        return {}
+    return known(
+        change_step=int(steps[place]),
+        change_after_seconds=ended[place] - ended[0] if ended[place] > ended[0] else None,
+        median_seconds_before_change=first,
+        median_seconds_after_change=second,
+    )
+
+
+def _pace(change: dict[str, float]) -> str:
+    if not change:
         return ""
-    after = ended[place] - ended[0] if np.isfinite(ended[[0, place]]).all() else 0.0
-    when = f", {words.seconds(after)} into the run" if after > 0 else ""
+    after = change.get("change_after_seconds")
+    when = f", {words.seconds(after)} into the run" if after else ""
+    first, second = (change[f"median_seconds_{side}_change"] for side in ("before", "after"))
     return (
-        f"The pace changed at about step {steps[place]:,.0f}{when}: "
+        f"The pace changed at about step {change['change_step']:,}{when}: "
         f"from {words.seconds(first)} to {words.seconds(second)} (medians)."
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.explain.finding import known
 from dragoman.measure.records import Records
 
 # Sums over windows even out the luck of single steps. A rank that is still so much busier than the others is
@@ -27,6 +28,9 @@ class Straggler:
             return where
         doing = "waits for its data and computes" if self.waits_for_data else "computes"
         return f"{where}, which {doing} {self.times_busier:.1f} x as long as the others"
+
+    def numbers(self) -> dict[str, float]:
+        return known(slowest_rank=self.rank, slowest_rank_times_busier=self.times_busier)
 
 
 def host_of(records: Records, rank: int) -> str | None:

@@ -28,13 +28,14 @@ def explain(records: Records) -> Finding:
         dropped_lines=sum(dropped.values()) if dropped is not None else None,
         read_lines=_at(card, "read_pairs"),
         vocabulary_pieces=_at(card, "vocabulary_pieces"),
+        passes=_passes(records, lines),
     )
     if dropped:
         numbers["dropped_by_reason"] = dropped
     return Finding(
         id="training_set",
         verdict="stated",
-        answer=_answer(card, numbers, dropped) + _epochs(records, lines),
+        answer=_answer(card, numbers, dropped) + _went_over(numbers.get("passes")),
         numbers=numbers,
         evidence=[
             _CARD if records.facts.source == "dragoman" else f"all numbers: the log of {records.facts.source}"
@@ -78,10 +79,15 @@ def _answer(card: Mapping[str, Any], numbers: dict[str, Any], dropped: dict[str,
     return text
 
 
-def _epochs(records: Records, lines: int) -> str:
+def _passes(records: Records, lines: int) -> float | None:
+    """How many times the run went over the data set."""
     pairs = records.steps["pairs"]
     seen = float(pairs[pairs > 0].sum())
-    if not seen or not lines:
+    return seen / lines if seen and lines else None
+
+
+def _went_over(passes: float | None) -> str:
+    if passes is None:
         return ""
-    times = f"{seen / lines:,.0f}" if seen >= 10 * lines else f"{seen / lines:.2g}"
-    return f" The run went over it {times} times."
+    times = f"{passes:,.0f}" if passes >= 10 else f"{passes:.2g}"
+    return f" The run went over it {'once' if times == '1' else f'{times} times'}."

@@ -69,7 +69,8 @@ class RunFacts(BaseModel):
         """How gradients were exchanged, in words."""
         shape = "hierarchical" if self.exchange == "hierarchical" else "flat"
         if self.mode == "diloco":
-            return f"DiLoCo, {shape} all-reduce in {self.wire} every {self.exchange_every} steps"
+            often = f"{self.exchange_every} steps" if self.exchange_every > 1 else "step"
+            return f"DiLoCo, {shape} all-reduce in {self.wire} every {often}"
         return f"{shape} all-reduce in {self.wire}"
 
 

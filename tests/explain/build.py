@@ -15,11 +15,13 @@ import numpy as np
 
 from dragoman.explain.placement import DECISIVE
 from dragoman.measure.records import PHASES, Attempt, EvaluationRow, Event, Probe, Records, RunFacts, Table
-from dragoman.plan.step import bytes_per_host
+from dragoman.plan.step import WIRE_BYTES, bytes_per_host, ends_round
 
 BEGAN = 1_700_000_000.0
 WINDOW = 50
 PARAMETERS = 60_880_896
+RATE = 2.0
+FLOPS = 2e12  # of a step
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,14 @@ class Run:
     recorded_interface: str = "eth1"  # is believed to
     counted_bytes: float | None = None  # per step and host, at the edges of steps; None: an older run
     counted_cores: Sequence[float] | None = None  # of the CPU time that each rank wanted, what it got
+    nic_span: float = 1.0  # seconds that a row of the counters stands for
+    mode: str = "allreduce"  # or diloco
+    exchange_every: int = 1  # steps, for DiLoCo
+    shape: str = "allreduce"  # or hierarchical
+    wire: str = "fp32"  # or bf16
+    in_turns: bool = False  # ranks dealt out to hosts one by one, not in blocks
+    schedule: str = "transformer"
+    warmup_steps: int = 100
     probes: bool = True
     peak_flops_per_second: float = 4e12
     gpu_watts: float | None = None  # of 250
@@ -65,11 +75,24 @@ class Run:
 
     @property
     def rank_hosts(self) -> list[int]:
-        return [rank * self.hosts // self.ranks for rank in range(self.ranks)]
+        blocks = [rank * self.hosts // self.ranks for rank in range(self.ranks)]
+        return [rank % self.hosts for rank in range(self.ranks)] if self.in_turns else blocks
+
+    @property
+    def gradient_bytes(self) -> int:
+        return WIRE_BYTES[self.wire] * PARAMETERS
 
     @property
     def wire_bytes(self) -> float:
-        return bytes_per_host(self.rank_hosts, 4 * PARAMETERS) or 0.0
+        """Of one exchange."""
+        return bytes_per_host(self.rank_hosts, self.gradient_bytes, self.shape) or 0.0
+
+    @property
+    def exchanges(self) -> np.ndarray:
+        """1 for a step that ends with an exchange, else 0."""
+        ends = np.array([float(ends_round(step, self.exchange_every)) for step in range(1, self.steps + 1)])
+        ends[-1] = max(ends[-1], self.reason is not None)  # the last round ends where the run stops
+        return ends
 
 
 def records(**changes: Any) -> Records:
@@ -135,6 +158,11 @@ def in_turn(first: Run, then: Run) -> Records:
     return Records(after.facts, attempts, **joined, **rows)
 
 
+def phase_seconds(run: Run) -> dict[str, np.ndarray]:
+    """What every rank spent on each step of `records(**vars(run))`, ranks x steps."""
+    return _phases(run, np.random.default_rng(run.seed))
+
+
 def _phases(run: Run, random: np.random.Generator) -> dict[str, np.ndarray]:
     """Seconds, ranks x steps."""
     shape = (run.ranks, run.steps)
@@ -149,7 +177,7 @@ def _phases(run: Run, random: np.random.Generator) -> dict[str, np.ndarray]:
         for seconds in (run.forward, run.backward)
     )
     optimizer = np.full(shape, run.optimizer)
-    wire = run.exchange * (1 + run.exchange_jitter * random.uniform(-1, 1, run.steps))
+    wire = run.exchange * (1 + run.exchange_jitter * random.uniform(-1, 1, run.steps)) * run.exchanges
     busy = data + forward + backward
     exchange = busy.max(0) + wire - busy
     return dict(zip(PHASES, (data, forward, backward, exchange, optimizer), strict=True))
@@ -170,7 +198,7 @@ def _steps(run: Run, phases: dict[str, np.ndarray], random: np.random.Generator)
         "loss": run.loss(number) if run.loss else 9 * number**-0.2,
         "target_tokens": np.full(run.steps, 24_000.0),
         "pairs": np.full(run.steps, 900.0),
-        "learning_rate": 2 * 512**-0.5 * np.minimum(number * 100**-1.5, number**-0.5),
+        "learning_rate": _rates(run, number),
         "gradient_norm": random.uniform(0.5, 1.0, run.steps),
         "is_bad": np.zeros(run.steps),
     }
@@ -178,6 +206,24 @@ def _steps(run: Run, phases: dict[str, np.ndarray], random: np.random.Generator)
         table[f"{name}_mean"], table[f"{name}_least"] = values.mean(0), values.min(0)
         table[f"{name}_most"], table[f"{name}_slowest"] = values.max(0), values.argmax(0).astype(float)
     return table
+
+
+def _rates(run: Run, step: np.ndarray) -> np.ndarray:
+    """Written down once more, as a report is read: not by the code under test."""
+    first = np.minimum(1.0, step / run.warmup_steps)
+    share = np.clip(
+        (step - run.warmup_steps) / max(1, (run.wanted_steps or run.steps) - run.warmup_steps), 0, 1
+    )
+    return (
+        RATE
+        * {
+            "transformer": 512**-0.5 * np.minimum(step * run.warmup_steps**-1.5, step**-0.5),
+            "inverse_sqrt": np.minimum(first, np.sqrt(run.warmup_steps / step)),
+            "linear": first * (1 - share),
+            "cosine": first * (1 + np.cos(np.pi * share)) / 2,
+            "constant": first,
+        }[run.schedule]
+    )
 
 
 def _windows(run: Run, phases: dict[str, np.ndarray]) -> Table:
@@ -221,6 +267,7 @@ def _events(run: Run, steps: Table, random: np.random.Generator) -> tuple[list[E
             }
             evaluations.append(EvaluationRow(seconds=run.evaluation_seconds, **at, **scores))
         if step % run.checkpoint_every == 0:
+            at["time"] += run.evaluation_seconds * (step % run.evaluate_every == 0)  # one after the other
             events.append(Event(kind="checkpoint", seconds=run.checkpoint_seconds, **at))
     return events, evaluations
 
@@ -228,20 +275,22 @@ def _events(run: Run, steps: Table, random: np.random.Generator) -> tuple[list[E
 def _probes(run: Run, steps: Table) -> list[Probe]:
     computing = (run.forward + run.backward) * (run.slow_by if run.slow_rank is not None else 1)
     common = {"attempt": 1, "step": 10, "time": BEGAN + 5, "seconds": 1.0}
-    exchange = {"step_seconds": computing + run.exchange, "step_seconds_without_exchange": computing}
+    per_step = run.exchange * float(run.exchanges.mean())  # one serves all steps of a round
+    exchange = {"step_seconds": computing + per_step, "step_seconds_without_exchange": computing}
     link = {"bits_per_second": run.link_bits_per_second, "round_trip_seconds": 2e-4}
-    found = [Probe(kind="exchange", numbers=exchange, **common) for _ in range(3)]
+    found = [Probe(kind="exchange", numbers=exchange, **common) for _ in range(3 if run.ranks > 1 else 0)]
     found.append(Probe(kind="peak", numbers={"flops_per_second": run.peak_flops_per_second}, **common))
     return found + ([Probe(kind="link", numbers=link, **common)] if run.hosts > 1 else [])
 
 
 def _nics(run: Run, steps: Table) -> Table:
-    """A row per second, host and interface; gradients leave evenly over each step."""
-    ends = steps["ended"]
+    """A row per span, host and interface; gradients leave evenly over each step."""
+    ends, span = steps["ended"], run.nic_span
     edges = np.stack((ends - steps["seconds"], ends), 1).ravel()
-    sent = np.repeat(np.arange(run.steps + 1) * run.wire_bytes, 2)[1:-1]
-    times = np.arange(BEGAN, ends[-1] + 3)
-    gradients = np.interp(times + 1, edges, sent) - np.interp(times, edges, sent)
+    so_far = np.concatenate(([0.0], np.cumsum(run.exchanges))) * run.wire_bytes
+    sent = np.repeat(so_far, 2)[1:-1]
+    times = np.arange(BEGAN, ends[-1] + 3, span)
+    gradients = (np.interp(times + span, edges, sent) - np.interp(times, edges, sent)) / span
     carried = {
         "lo": np.full(len(times), 1e3),
         "eth0": np.full(len(times), 5e3),
@@ -256,7 +305,7 @@ def _nics(run: Run, steps: Table) -> Table:
             columns["interface"].append(np.full(len(times), name))
             columns["sent_bytes"].append(amounts)
     table = {name: np.concatenate(parts) for name, parts in columns.items()}
-    return {**table, "span": np.ones(len(table["time"])), "received_bytes": table["sent_bytes"]}
+    return {**table, "span": np.full(len(table["time"]), span), "received_bytes": table["sent_bytes"]}
 
 
 def _gpus(run: Run, steps: Table) -> Table | None:
@@ -287,7 +336,10 @@ def _lens(run: Run, steps: Table, phases: dict[str, np.ndarray]) -> Table:
 
 
 def _attempt(run: Run, steps: Table) -> Attempt:
-    ended = float(steps["ended"][-1]) + 3 if run.reason else None
+    # What comes at the end of the last step comes before the end of the run.
+    pauses = run.evaluation_seconds * (run.steps % run.evaluate_every == 0)
+    pauses += run.checkpoint_seconds * (run.steps % run.checkpoint_every == 0)
+    ended = float(steps["ended"][-1]) + pauses + 3 if run.reason else None
     placement = _facts(run).model_dump(include={*DECISIVE, "gradient_bytes"})
     return Attempt(
         number=1,
@@ -302,9 +354,9 @@ def _attempt(run: Run, steps: Table) -> Attempt:
 
 def _facts(run: Run) -> RunFacts:
     settings = {
-        "train.schedule": "transformer",
-        "train.rate": 2.0,
-        "train.warmup_steps": 100,
+        "train.schedule": run.schedule,
+        "train.rate": RATE,
+        "train.warmup_steps": run.warmup_steps,
         "train.steps": run.wanted_steps or run.steps,
         "model.width": 512,
         "data.step": 25_000,
@@ -319,9 +371,13 @@ def _facts(run: Run) -> RunFacts:
         "rank_hosts": run.rank_hosts,
         "device": "cpu" if run.gpu_watts is None else "V100",
         "parameters": PARAMETERS,
-        "gradient_bytes": 4 * PARAMETERS,
+        "gradient_bytes": run.gradient_bytes,
+        "mode": run.mode,
+        "exchange": run.shape,
+        "wire": run.wire,
+        "exchange_every": run.exchange_every,
         "gradient_interfaces": [run.recorded_interface] * run.hosts,
-        "flops_per_step": 2e12,
+        "flops_per_step": FLOPS,
         "settings": settings,
         "data_card": CARD,
         "checkpoint_files": CHECKPOINT,

@@ -1,0 +1,329 @@
+"""What is always true of the eleven answers, held against thousands of runs whose causes are known."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+
+import markupsafe
+import numpy as np
+import pytest
+from rich.console import Console
+
+from dragoman.explain import run as explain
+from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE
+from dragoman.explain.finding import STATED, VERDICTS, Finding
+from dragoman.explain.parts import ENOUGH_STEPS, SETTLING_STEPS
+from dragoman.measure.records import Records
+from dragoman.report import markdown, page, text
+from tests.explain import build, generate
+from tests.explain.build import Run
+from tests.explain.sentences import not_numbers, ugly, unfounded
+
+Findings = dict[str, Finding]
+NOT_YET = ("convergence",)  # its sentences are held to the rest, but not to their words and numbers
+CHUNKS, CHUNK = 15, 100  # cases, each with everything recorded and once more with holes
+PAGES = 100
+# Of a step: they may not come to more than all of it.
+PARTS = ("compute_share", "network_share", "straggler_share", "data_share")
+# Shares that are no part of anything: what the meters or the settings make of them may be more than one.
+RATIOS = ("link_used_share", "planned_difference_share")
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_what_must_hold_of_every_run_holds(chunk: int) -> None:
+    wrong = [
+        f"seed {seed}: {text}" for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK) for text in broken(seed)
+    ]
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def broken(seed: int) -> Iterator[str]:
+    """What does not hold of the run of this seed, with everything recorded and with holes."""
+    run = generate.draw(seed)
+    records = build.records(**vars(run))
+    findings = explained(records)
+    for finding in findings.values():
+        yield from of_every_answer(finding, records)
+    for claim in OF_THE_RUN:
+        yield from claim(run, records, findings)
+    holed = generate.with_holes(records, seed)
+    for finding in explained(holed).values():
+        yield from (f"with holes: {text}" for text in of_every_answer(finding, holed))
+
+
+def explained(records: Records) -> Findings:
+    return {finding.id: finding for finding in explain.explain(records, price_per_hour=1.5)}
+
+
+# --- whatever was recorded --------------------------------------------------------------------------------
+
+
+def of_every_answer(finding: Finding, records: Records) -> Iterator[str]:
+    checks = (_form, _shares, _gains, not_numbers)
+    for check in checks:
+        yield from (f"{finding.id}: {text}" for text in check(finding))
+    if finding.id not in NOT_YET:
+        yield from (f"{finding.id}: {text}" for text in (*ugly(finding), *unfounded(finding, records)))
+
+
+def _form(finding: Finding) -> Iterator[str]:
+    answer = finding.answer
+    if finding.verdict not in VERDICTS.get(finding.id, STATED):
+        yield f"verdict {finding.verdict}"
+    if "could not be explained" in answer:
+        yield answer
+    if not answer.endswith((".", ")")) or not answer[0].isupper() and not answer[0].isdigit():
+        yield f"no sentence: {answer!r}"
+    if (finding.verdict == "unknown") != (finding.confidence == "unknown"):
+        yield f"verdict {finding.verdict}, confidence {finding.confidence}"
+    if finding.verdict == "unknown" and not re.match(r"Unknown[:,] .{10}", answer):
+        yield f"unknown, and it does not say what is missing: {answer!r}"
+    if finding.verdict != "unknown" and answer.startswith("Unknown"):
+        yield f"{finding.verdict}, and it says {answer!r}"
+
+
+def _shares(finding: Finding) -> Iterator[str]:
+    shares = {
+        name: v for name, v in finding.numbers.items() if name.endswith("_share") and name not in RATIOS
+    }
+    for name, value in shares.items():
+        if not -1e-9 <= value <= 1 + 1e-9:
+            yield f"{name} is {value}"
+    together = sum(shares.get(name, 0.0) for name in PARTS)
+    if together > 1 + 1e-6:
+        yield f"shares of a step come to {together}"
+
+
+def _gains(finding: Finding) -> Iterator[str]:
+    """No remedy for the network gives more than an exchange that costs nothing."""
+    most = finding.numbers.get("speedup_without_exchange", 1000.0)
+    for advice in finding.advice:
+        for gain in re.findall(r"([\d.,]+) x faster", advice):
+            if finding.id in ("network", "step_network") and float(gain.replace(",", "")) > most + 0.05:
+                yield f"{advice!r}, where without the exchange it is {most:.2f} x"
+
+
+# --- of a run whose causes are known ----------------------------------------------------------------------
+
+
+class Truth:
+    """What the parts of the run make of its settled steps."""
+
+    def __init__(self, run: Run):
+        settled = slice(SETTLING_STEPS if run.steps - SETTLING_STEPS >= ENOUGH_STEPS else 0, None)
+        self.phases = {name: seconds[:, settled] for name, seconds in build.phase_seconds(run).items()}
+        self.steps = sum(self.phases.values())[0]
+        self.seconds = float(self.steps.mean())
+        self.mean = {name: float(seconds.mean()) for name, seconds in self.phases.items()}
+        self.link = float(self.phases["exchange"].min(0).mean())
+        self.straggler = self.mean["exchange"] - self.link if run.ranks > 1 else 0.0
+        self.computing = self.mean["forward"] + self.mean["backward"] + self.mean["optimizer"]
+        self.sent_bytes = run.wire_bytes * float(run.exchanges.mean())
+        # Seconds of a step that would be gone without each cause.
+        self.lost = {
+            "waiting_network": self.link,
+            "waiting_data": self.mean["data"],
+            "waiting_straggler": self.straggler * run.ranks / max(1, run.ranks - 1),
+        }
+
+
+def _differ(finding: Finding, wanted: dict[str, float | None], within: float = 1e-6) -> Iterator[str]:
+    for name, value in wanted.items():
+        told = finding.numbers.get(name)
+        if value is None or told is None:
+            if value is not told:
+                yield f"{finding.id}: {name} is {told}, and should be {value}"
+        elif abs(told - value) > within * max(1.0, abs(value)) + within * abs(value):
+            yield f"{finding.id}: {name} is {told}, and should be {value}"
+
+
+def steps_are_told_as_they_were(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    truth = Truth(run)
+    wanted = {
+        "mean_seconds": truth.seconds,
+        "median_seconds": float(np.median(truth.steps)),
+        "p95_seconds": float(np.percentile(truth.steps, 95)),
+        "tokens_per_step": 24_000,
+        "tokens_per_second": 24_000 / truth.seconds,
+    }
+    yield from _differ(findings["step_time"], wanted)
+    yield from _differ(
+        findings["device_utilisation"],
+        {
+            "compute_share": truth.computing / truth.seconds,
+            "network_share": truth.link / truth.seconds,
+            "straggler_share": truth.straggler / truth.seconds,
+            "data_share": truth.mean["data"] / truth.seconds,
+            "optimizer_share": truth.mean["optimizer"] / truth.seconds,
+            "flops_share": build.FLOPS / truth.seconds / run.peak_flops_per_second,
+            "utilisation": 1.0 if run.gpu_watts else 0.9,
+            "power_share": run.gpu_watts / 250 if run.gpu_watts else None,
+        },
+    )
+    yield from _differ(
+        findings["network"],
+        {
+            "exposed_share": truth.link / truth.seconds,
+            "straggler_share": truth.straggler / truth.seconds,
+            "expected_bytes_per_step_per_host": truth.sent_bytes,
+        },
+    )
+    if run.counted_bytes is not None and run.hosts > 1:
+        counted = {"bytes_per_step_per_host": run.counted_bytes}
+        yield from _differ(findings["network"], counted)
+        yield from _differ(findings["step_network"], counted)
+    yield from _differ(findings["step_network"], {"exchange_share": truth.mean["exchange"] / truth.seconds})
+
+
+def the_largest_cause_is_named(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    """Where it is clearly the largest, and clearly worth naming; and nothing where all is well."""
+    truth, verdict = Truth(run), findings["device_utilisation"].verdict
+    first, second, *_ = sorted(truth.lost, key=lambda name: -truth.lost[name])
+    gain = truth.seconds / max(1e-9, truth.seconds - truth.lost[first])
+    if gain > 1.1 * BOTTLENECK and truth.lost[first] > 1.5 * truth.lost[second] and verdict != first:
+        yield f"{verdict}, where {first} makes steps {gain:.2f} x longer"
+    if gain < 0.95 * BOTTLENECK and truth.computing > 0.6 * truth.seconds and verdict != "computing":
+        yield f"{verdict}, where the largest wait makes steps {gain:.2f} x longer"
+
+
+def no_gain_is_more_than_its_cause_takes(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    truth = Truth(run)
+    gains = {
+        cause: truth.seconds / max(1e-3 * truth.seconds, truth.seconds - lost)
+        for cause, lost in truth.lost.items()
+    }
+    words = {"exchange": "waiting_network", "tokens": "waiting_network", "data read": "waiting_data"}
+    for advice in findings["device_utilisation"].advice:
+        cause = next((cause for word, cause in words.items() if word in advice), "waiting_straggler")
+        # A probe may differ from the clocks of the steps by a tenth of the step, and is believed.
+        within = (0.1 * gains[cause] if cause == "waiting_network" else 0.02) * gains[cause]
+        for gain in re.findall(r"([\d.]+) x faster", advice):
+            if float(gain) > gains[cause] + 0.05 + within:
+                yield f"{advice!r}, where {cause} makes steps {gains[cause]:.2f} x longer"
+
+
+def the_network_is_judged_by_what_it_costs(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    truth, finding = Truth(run), findings["network"]
+    if run.hosts == 1:
+        if finding.verdict != "single_machine":
+            yield f"{finding.verdict} on one machine"
+        return
+    gain = truth.seconds / max(1e-9, truth.seconds - truth.link)
+    wanted = "bottleneck" if gain >= BOTTLENECK else "not_bottleneck" if gain < NEGLIGIBLE else "balanced"
+    is_near = any(abs(gain / limit - 1) < 0.05 for limit in (BOTTLENECK, NEGLIGIBLE))
+    if finding.verdict != wanted and not is_near:
+        yield f"{finding.verdict}, where the exchange makes steps {gain:.2f} x longer: {finding.answer}"
+
+
+def much_other_traffic_is_told(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    other = run.other_bytes_per_second * Truth(run).seconds
+    told = "other traffic on this link" in findings["network"].answer
+    if other > 0.3 * Truth(run).sent_bytes and run.counted_bytes is not None and not told:
+        yield f"{other:.3g} other bytes in a step are not told: {findings['network'].answer}"
+
+
+def bytes_that_match_are_no_mismatch(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    answer = findings["network"].answer
+    # Rows of a second or a minute cannot tell where in a run the rounds of DiLoCo lie.
+    is_known = run.counted_bytes is not None or run.mode != "diloco"
+    if is_known and not run.other_bytes_per_second and " that the exchange needs" in answer:
+        yield answer
+
+
+def times_add_up(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    attempt = records.attempts[0]
+    evaluations, checkpoints = run.steps // run.evaluate_every, run.steps // run.checkpoint_every
+    seconds = sum(build.phase_seconds(run).values())[0]
+    finding = findings["duration"]
+    wanted = {
+        "training_seconds": float(seconds.sum()),
+        "evaluation_seconds": evaluations * run.evaluation_seconds,
+        "checkpoint_seconds": checkpoints * run.checkpoint_seconds,
+        "startup_seconds": 10.0,
+        "restart_seconds": 0.0,
+        "steps": run.steps,
+        "finished": run.reason in ("finished", "no improvement"),
+    }
+    if attempt.ended is not None:
+        wanted["wall_seconds"] = attempt.ended - attempt.started
+        wanted["money"] = 1.5 * run.hosts * wanted["wall_seconds"] / 3600
+    yield from _differ(finding, wanted, within=1e-5)
+    split = sum(
+        finding.numbers[name] for name in wanted if name.endswith("_seconds") and name != "wall_seconds"
+    )
+    if split > finding.numbers["wall_seconds"] * (1 + 1e-6) + 0.01:
+        yield f"{finding.numbers} comes to more than the whole"
+
+
+def losses_are_those_of_the_evaluations(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    held_out = [row.eval_loss for row in records.evaluations if row.eval_loss is not None]
+    bleu = [row.bleu for row in records.evaluations if row.bleu is not None]
+    wanted: dict[str, float | None] = {
+        "last_eval_loss": held_out[-1] if held_out else None,
+        "best_eval_loss": min(held_out, default=None),
+        "best_bleu": max(bleu, default=None),
+    }
+    yield from _differ(findings["convergence"], wanted)
+    for name in ("gain_if_doubled_bleu", "gain_if_doubled_loss"):
+        gain, low, high = (
+            findings["convergence"].numbers.get(f"{name}{end}") for end in ("", "_low", "_high")
+        )
+        if gain is not None and not low <= gain <= high:
+            yield f"convergence: {name} {gain} is not within {low} to {high}"
+    if run.eval_loss and run.sample_loss and held_out:
+        last = records.evaluations[-1]
+        gap = last.eval_loss - last.train_sample_loss
+        yield from _differ(findings["overfitting"], {"gap": gap, "train_sample_loss": last.train_sample_loss})
+
+
+def the_rate_is_told_as_applied(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    rates = records.steps["learning_rate"]
+    wanted = {
+        "peak": float(rates.max()),
+        "peak_step": int(rates.argmax()) + 1,
+        "last": float(rates[-1]),
+        "warmup_steps": run.warmup_steps,
+        "planned_difference_share": 0.0,
+    }
+    yield from _differ(findings["learning_rate"], wanted)
+
+
+def unknown_only_where_something_is_missing(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    for id in findings.keys() - {"convergence", "overfitting"}:
+        if findings[id].verdict == "unknown":
+            yield f"{id}: {findings[id].answer}, and everything was recorded"
+    if len(records.evaluations) >= 5 and run.sample_loss and findings["overfitting"].verdict == "unknown":
+        yield f"overfitting: {findings['overfitting'].answer}, after {len(records.evaluations)} evaluations"
+
+
+OF_THE_RUN: tuple[Callable[[Run, Records, Findings], Iterator[str]], ...] = (
+    steps_are_told_as_they_were,
+    the_largest_cause_is_named,
+    no_gain_is_more_than_its_cause_takes,
+    the_network_is_judged_by_what_it_costs,
+    bytes_that_match_are_no_mismatch,
+    much_other_traffic_is_told,
+    times_add_up,
+    losses_are_those_of_the_evaluations,
+    the_rate_is_told_as_applied,
+    unknown_only_where_something_is_missing,
+)
+
+
+def test_every_form_of_the_report_renders() -> None:
+    for seed in range(PAGES):
+        _check_forms(seed)
+
+
+def _check_forms(seed: int) -> None:
+    records = generate.with_holes(build.records(**vars(generate.draw(seed))), seed)
+    findings = list(explained(records).values())
+    written, shown = markdown.render(records, findings), io.StringIO()
+    html = page.render(records, findings)
+    text.show(records, findings, Console(file=shown, width=10_000))
+    for finding in findings:
+        assert markdown.escape(finding.answer) in written
+        assert markupsafe.escape(finding.answer) in html
+        assert finding.answer in " ".join(shown.getvalue().split())
