@@ -107,3 +107,9 @@ def test_every_command_mentioned_exists_with_its_options(line: CommandLine) -> N
 @pytest.mark.parametrize("name", sorted(PROGRAM.commands))  # type: ignore[attr-defined]
 def test_every_command_has_a_page_that_shows_it(name: str) -> None:
     assert any(line.page.name == f"{name}.md" and line.words[0] == name for line in whole_command_lines())
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = HERE / "docs" / "index.md"
+    linked = set(LINK.findall(index.read_text()))
+    assert {page.name for page in index.parent.glob("*.md")} <= linked | {index.name}
