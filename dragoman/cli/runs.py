@@ -48,22 +48,32 @@ def report(
 def compare(
     first: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     second: Annotated[Path, typer.Argument(metavar="RUN", help="Another.")],
+    html: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Also write a page, with the curves of both.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what differs between two runs, and why the slower was slower.
 
-    Example: dragoman compare runs/tuesday runs/wednesday
+    Example: dragoman compare runs/tuesday runs/wednesday --html both.html
     """
+    from dragoman import atomic
     from dragoman.measure import database
-    from dragoman.report import compare_text
+    from dragoman.report import compare_page, compare_text
     from dragoman.report.compare import compare
     from dragoman.rundir import RunFolder
 
-    comparison = compare(*(database.read(RunFolder(run).records) for run in (first, second)))
+    a, b = (database.read(RunFolder(run).records) for run in (first, second))
+    comparison = compare(a, b)
+    if html:
+        page = compare_page.render(comparison, a, b)
+        atomic.write(html, page.encode("utf-8", errors="replace"))
     if as_json:
         terminal.answer(comparison.model_dump_json(indent=2))
-    else:
-        compare_text.show(comparison)
+        return
+    compare_text.show(comparison)
+    if html:
+        terminal.say(f"Page: {html}")
 
 
 def diagnose(

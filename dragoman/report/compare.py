@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel
 
@@ -11,6 +10,7 @@ from dragoman.explain.outside import event_seconds
 from dragoman.explain.parts import StepParts, mean, settled, step_parts
 from dragoman.explain.placement import longest
 from dragoman.measure.records import Records
+from dragoman.report.compare_facts import Difference, facts_and_settings
 from dragoman.report.compare_quality import Score, scores
 from dragoman.report.compare_why import why
 
@@ -18,14 +18,6 @@ Side = Literal["a", "b"]
 SAME_TOKENS = 0.02  # steps whose tokens differ by less are compared as they are
 SAME_SPEED = 0.02
 PER_TOKENS = 1000
-
-
-class Difference(BaseModel):
-    """A fact or setting that is not the same; None where a run has none."""
-
-    name: str
-    a: Any = None
-    b: Any = None
 
 
 class PhaseSpeed(BaseModel):
@@ -65,12 +57,13 @@ def compare(a: Records, b: Records) -> Comparison:
     placed = longest(a), longest(b)
     judged = placed[0].records, placed[1].records
     speed = _speed(*judged)
+    facts, settings = facts_and_settings((a, judged[0]), (b, judged[1]))
     outside = [_outside(kind, a, b) for kind in ("startup", "evaluation", "checkpoint")]
     return Comparison(
         a=names[0],
         b=names[1],
-        machines=differences(_machine(a, judged[0]), _machine(b, judged[1])),
-        settings=differences(a.facts.settings, b.facts.settings),
+        machines=facts,
+        settings=settings,
         speed=speed,
         outside_steps=[row for row in outside if row.a_seconds or row.b_seconds],
         quality=scores(a, b),
@@ -81,37 +74,9 @@ def compare(a: Records, b: Records) -> Comparison:
     )
 
 
-def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
-    keys = [*a, *(key for key in b if key not in a)]
-    return [Difference(name=key, a=a.get(key), b=b.get(key)) for key in keys if a.get(key) != b.get(key)]
-
-
 def _names(a: Records, b: Records) -> tuple[str, str]:
     first, second = a.facts.name or "the first run", b.facts.name or "the second run"
     return (f"{first} (first)", f"{second} (second)") if first == second else (first, second)
-
-
-def _machine(records: Records, judged: Records) -> dict[str, Any]:
-    """Of the steps that are compared, but for what is said of all attempts."""
-    facts, card = judged.facts, judged.facts.data_card
-    attempts = [attempt.ranks for attempt in records.attempts]
-    return {
-        "source": facts.source,
-        "ranks": facts.ranks,
-        "ranks of attempts": attempts if len(set(attempts)) > 1 else None,
-        "hosts": facts.hosts or None,
-        "ranks per host": [facts.rank_hosts.count(host) for host in range(len(facts.hosts))] or None,
-        "device": facts.device,
-        "parameters": facts.parameters,
-        "mode": facts.mode,
-        "exchange": facts.exchange,
-        "wire": facts.wire,
-        "steps between exchanges": facts.exchange_every,
-        "gradient_bytes": facts.gradient_bytes,
-        "steps": len(records.steps["step"]),
-        "data fingerprint": card.get("fingerprint"),
-        "vocabulary": card.get("vocabulary_sha256"),
-    }
 
 
 def _speed(a: Records, b: Records) -> Speed:

@@ -35,7 +35,7 @@ def _score(metric: str, a: Records, b: Records) -> Score:
     elif made_a is None or made_b is None:
         row.note = f"not compared: how it was made is not known of {'both' if made_a == made_b else 'one'}"
     elif made_a != made_b:
-        row.note = f"not compared: made differently ({made_a} against {made_b})"
+        row.note = f"not compared: {_unlike(metric, a, b) or f'made differently ({made_a} against {made_b})'}"
     else:
         row.is_comparable = True
         higher: Literal["a", "b"] = "a" if best_a > best_b else "b"
@@ -44,6 +44,18 @@ def _score(metric: str, a: Records, b: Records) -> Score:
         if a.facts.data_card.get("fingerprint") != b.facts.data_card.get("fingerprint"):
             row.note = "the data sets differ: comparable only if the held-out text is the same"
     return row
+
+
+def _unlike(metric: str, a: Records, b: Records) -> str:
+    """How losses were made differently, in words; nothing for scores, whose signatures say it."""
+    if metric != "eval_loss":
+        return ""
+    smoothing = [records.facts.settings.get("train.label_smoothing") for records in (a, b)]
+    pieces = [records.facts.data_card.get("vocabulary_pieces") for records in (a, b)]
+    if smoothing[0] != smoothing[1]:
+        return f"labels were smoothed by {smoothing[0]} in one run and by {smoothing[1]} in the other"
+    sizes = f" of {pieces[0]:,} and {pieces[1]:,} pieces" if all(pieces) and pieces[0] != pieces[1] else ""
+    return f"a token is not the same in two vocabularies{sizes}"
 
 
 def _best(metric: str, records: Records) -> tuple[float | None, str | None]:

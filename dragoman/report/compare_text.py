@@ -12,7 +12,8 @@ from rich.text import Text
 from dragoman import terminal
 from dragoman.explain import words
 from dragoman.report import units
-from dragoman.report.compare import Comparison, Difference, PhaseSpeed
+from dragoman.report.compare import Comparison, PhaseSpeed
+from dragoman.report.compare_facts import Difference
 from dragoman.report.compare_quality import Score
 from dragoman.report.markdown import escape, table
 
@@ -30,7 +31,7 @@ def markdown(comparison: Comparison) -> str:
     lines = [f"# {escape(comparison.a)} and {escape(comparison.b)}", ""]
     for sentence in comparison.why:
         lines += [escape(sentence), ""]
-    for section in _sections(comparison):
+    for section in sections(comparison):
         lines += [f"## {section.title}", ""]
         if section.rows:
             lines += [*table([escape(name) for name in section.header], section.rows), ""]
@@ -43,7 +44,7 @@ def show(comparison: Comparison, console: Console | None = None) -> None:
     console = console or terminal.console()
     for number, sentence in enumerate(comparison.why):
         console.print(Text(sentence, style="bold" if number == 0 else ""))
-    for section in _sections(comparison):
+    for section in sections(comparison):
         console.print()
         console.print(Text(section.title, style="bold"))
         if section.rows:
@@ -57,7 +58,7 @@ def show(comparison: Comparison, console: Console | None = None) -> None:
             console.print(Text(note))
 
 
-def _sections(comparison: Comparison) -> list[Section]:
+def sections(comparison: Comparison) -> list[Section]:
     """Those that have something to say."""
     pair, speed, quality = (comparison.a, comparison.b), comparison.speed, comparison.quality
     machines, settings = comparison.machines, comparison.settings
@@ -65,12 +66,14 @@ def _sections(comparison: Comparison) -> list[Section]:
         Difference(name="tokens_per_second", a=speed.a_tokens_per_second, b=speed.b_tokens_per_second),
         Difference(name="step_seconds", a=speed.a_step_seconds, b=speed.b_step_seconds),
     ]
-    rates = [row for row in rates if row.a is not None or row.b is not None]
+    # The table of phases ends with the whole step.
+    is_told = bool(speed.phases) and speed.per == "step"
+    rates = [row for row in rates[: 1 if is_told else 2] if row.a is not None or row.b is not None]
     by_phase = f"Mean seconds per {speed.per}, by phase"
     untimed = [] if speed.phases else ["Steps were not timed in both runs."]
     outside = [_phase(row)[:3] for row in comparison.outside_steps]
     scores = [_score(row, pair) for row in quality]
-    sections = [
+    made = [
         Section("What differs", ("", *pair), _differences(machines), _or_none(machines, "machines and data")),
         Section("Settings", ("setting", *pair), _differences(settings), _or_none(settings, "settings")),
         Section("Speed", ("", *pair), _differences(rates), []),
@@ -80,7 +83,7 @@ def _sections(comparison: Comparison) -> list[Section]:
         Section("Outside steps, whole run", ("", *pair), outside, []),
         Section("Quality, best of the run", ("metric", *pair, "better"), scores, _quality_notes(quality)),
     ]
-    return [section for section in sections if section.rows or section.notes]
+    return [section for section in made if section.rows or section.notes]
 
 
 def _differences(rows: list[Difference]) -> list[tuple[str, ...]]:
@@ -94,7 +97,8 @@ def _name(name: str) -> str:
 
 def _value(name: str, value: object) -> str:
     """A setting is written as in a config."""
-    return json.dumps(value) if "." in name and value is not None else units.shown(name, value)
+    is_setting = "." in name and value is not None and not isinstance(value, str)
+    return json.dumps(value) if is_setting else units.shown(name, value)
 
 
 def _or_none(rows: list[Difference], what: str) -> list[str]:
@@ -123,4 +127,8 @@ def _score(row: Score, names: tuple[str, str]) -> tuple[str, ...]:
 def _quality_notes(rows: list[Score]) -> list[str]:
     if not rows:
         return ["No scores were recorded."]
-    return [f"{_METRICS[row.metric]}: {row.note}." for row in rows if row.note]
+    noted: dict[str, list[str]] = {}
+    for row in rows:
+        if row.note:
+            noted.setdefault(row.note, []).append(_METRICS[row.metric])
+    return [f"{words.listed(metrics)}: {note}." for note, metrics in noted.items()]

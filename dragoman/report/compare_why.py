@@ -49,7 +49,8 @@ def why(speed: Speed, names: tuple[str, str], a: Records, b: Records) -> list[st
         lost = f"{_PHASE_WORDS[row.phase]} accounts for {words.share(share)} of the difference"
         won = f"in its favour was {_PHASE_WORDS[row.phase]}, {words.share(-share)} of the difference"
         sentences.append(f"{_capital(lost if share > 0 else won)}: {_against(row, speed)}.")
-        if share > 0 and (behind := _behind(row.phase, slow, fast, slow_name)):
+        behind = _behind(row.phase, slow, fast, slow_name) if share > 0 else ""
+        if behind and behind not in sentences:
             sentences.append(behind)
     return sentences
 
@@ -83,15 +84,25 @@ def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
             ("ranks:", lambda records: records.facts.ranks, words.count),
         ]
     elif phase in ("forward", "backward"):
-        facts = [("the devices' measured peak was", _peak, lambda value: f"{value:.3g} FLOP/s")]
+        facts = [
+            ("the devices' measured peak was", _peak, words.flops),
+            ("parameters:", _parameters, words.count),
+        ]
     else:
         return ""
     said = []
     for what, read, write in facts:
         mine, other = read(slow), read(fast)
-        if mine and other and abs(mine / other - 1) > WORTH_SAYING:
+        # A faster device or link slows nobody, nor does a smaller model.
+        explains = (mine or 0.0) < (other or 0.0) if read in (_peak, _link) else True
+        explains = (mine or 0.0) > (other or 0.0) if read is _parameters else explains
+        if mine and other and explains and abs(mine / other - 1) > WORTH_SAYING:
             said.append(f"{what} {write(mine)} against {write(other)}")
     return f"{_capital('; '.join(said))}." if said else ""
+
+
+def _parameters(records: Records) -> float | None:
+    return records.facts.parameters
 
 
 def _link(records: Records) -> float | None:

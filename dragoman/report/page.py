@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from dragoman import __version__
@@ -33,12 +33,11 @@ def render(
     comparison: planned.Comparison | None = None,
 ) -> str:
     """The page as HTML text."""
-    from plotly.offline import get_plotlyjs  # 0.3 s: only for those who want a page
-
     drawn: dict[str, dict[str, Any]] = {}
     answers = [_answer(number, records, finding, drawn) for number, finding in enumerate(findings, start=1)]
-    scripts = [_script(get_plotlyjs()), _script(_file("report.js"))]
-    return _template().render(
+    return document(
+        "report.html",
+        drawn,
         name=records.facts.name or "run",
         headline=summary.headline(records, findings),
         answers=answers,
@@ -49,12 +48,32 @@ def render(
         attempts=attempt_rows(records),
         settings=flat(records.facts.settings),
         origin=flat(provenance or {}),
-        version=__version__,
-        css=Markup(_file("report.css")),
-        charts=_block({"template": charts.TEMPLATE, "charts": drawn}),
-        scripts=[Markup(script) for script in scripts],
-        policy=_policy(scripts),
     )
+
+
+def document(template: str, drawn: dict[str, dict[str, Any]], **values: Any) -> str:
+    """A page of a template with its charts by key, our style and scripts, and the policy that allows them."""
+    from plotly.offline import get_plotlyjs  # 0.3 s: only for those who want a page
+
+    scripts = [_script(get_plotlyjs()), _script(_file("report.js"))]
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            version=__version__,
+            css=Markup(_file("report.css")),
+            charts=_block({"template": charts.TEMPLATE, "charts": drawn}),
+            scripts=[Markup(script) for script in scripts],
+            policy=_policy(scripts),
+            **values,
+        )
+    )
+
+
+def placed(chart: charts.Chart, key: str, drawn: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What a template needs of a chart, whose data are added to `drawn`."""
+    drawn[key] = {"data": chart.traces, "layout": chart.layout}
+    return {"key": key, "legend": charts.legend(chart), **vars(chart)}
 
 
 def _answer(
@@ -68,8 +87,7 @@ def _answer(
             missing.append(chart)
             continue
         key = f"chart-{finding.id.replace('_', '-')}-{len(made) + 1}"
-        drawn[key] = {"data": chart.traces, "layout": chart.layout}
-        made.append({"key": key, "legend": charts.legend(chart), **vars(chart)})
+        made.append(placed(chart, key, drawn))
     plain = [(name, units.shown(name, v)) for name, v in finding.numbers.items() if not is_table(v)]
     return {
         "number": number,
@@ -110,11 +128,14 @@ def _block(value: Any) -> Markup:
 
 
 @functools.cache
-def _template() -> Any:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+def _templates() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_file),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return environment.from_string(_file("report.html"))
 
 
 def _file(name: str) -> str:

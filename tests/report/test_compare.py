@@ -5,11 +5,12 @@ import pytest
 from rich.console import Console
 
 from dragoman.measure.records import Records
-from dragoman.report import compare_text
+from dragoman.report import compare_page, compare_text
 from dragoman.report.compare import Comparison, compare
 from tests.explain import build as explain_build
 from tests.explain.build import Run
 from tests.report import build
+from tests.report.test_page import chart_data
 
 
 def with_link(records: Records, bits_per_second: float) -> Records:
@@ -132,3 +133,85 @@ def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_said() ->
     differing = {row.name: (row.a, row.b) for row in made.machines}
     assert differing == {"ranks of attempts": ([4, 2], None)}, "400 steps each, on 4 ranks"
     assert any("the run also made 100 by 2 ranks" in line for line in made.why)
+
+
+def with_vocabulary(records: Records, pieces: int, checksum: str) -> Records:
+    card = {"vocabulary_pieces": pieces, "vocabulary_sha256": checksum, "fingerprint": checksum}
+    records.facts.data_card = {**build.CARD, **card}
+    return records
+
+
+def test_data_that_differ_are_told_in_words_and_not_by_their_checksums() -> None:
+    one = with_vocabulary(build.rich(200, name="one"), 32_768, "ab" * 32)
+    other = with_vocabulary(build.rich(200, name="other"), 8_000, "cd" * 32)
+    found = compare(one, other)
+    assert [(row.name, row.a, row.b) for row in found.machines] == [
+        ("vocabulary", "32,768 pieces", "8,000 pieces")
+    ]
+    text = compare_text.markdown(found)
+    assert "abab" not in text and "cdcd" not in text
+    loss = next(row for row in found.quality if row.metric == "eval_loss")
+    assert not loss.is_comparable
+    assert compare(one, with_vocabulary(build.rich(200), 32_768, "ef" * 32)).machines[0].name == "vocabulary"
+
+
+def test_a_way_of_exchanging_is_told_once() -> None:
+    """As setting and as fact: the setting where it says what was done, as `auto` does not."""
+    one, other = build.rich(200, name="one"), build.rich(200, name="other")
+    for records, mode, every in ((one, "allreduce", 1), (other, "diloco", 16)):
+        records.facts.mode, records.facts.exchange_every = mode, every
+        records.facts.settings = {**build.SETTINGS, "sync.mode": mode, "sync.inner_steps": 8 * every}
+    found = compare(one, other)
+    assert [row.name for row in found.machines] == []
+    assert [row.name for row in found.settings] == ["sync.mode", "sync.inner_steps"]
+    one.facts.settings["sync.mode"] = "auto"
+    found = compare(one, other)
+    assert ("mode", "allreduce", "diloco") in [(row.name, row.a, row.b) for row in found.machines]
+    assert "sync.mode" not in [row.name for row in found.settings]
+
+
+def test_no_line_is_printed_twice() -> None:
+    one, other = build.rich(300, name="one"), build.rich(300, name="other", exchange=0.1)
+    for statistic in ("mean", "least", "most"):
+        for phase in ("forward", "backward"):
+            other.steps[f"{phase}_{statistic}"] = other.steps[f"{phase}_{statistic}"] + 1.0
+    other.steps["seconds"] = other.steps["seconds"] + 2.0
+    for records, peak in ((one, 2e12), (other, 1e12)):
+        for probe in records.probes_of("peak"):
+            probe.numbers["flops_per_second"] = peak
+    found = compare(one, other)
+    assert sum("peak" in sentence for sentence in found.why) == 1
+    assert len(set(found.why)) == len(found.why)
+    notes = [note for section in compare_text.sections(found) for note in section.notes]
+    assert len(set(notes)) == len(notes)
+
+
+def test_a_faster_device_is_no_cause_of_a_slower_run() -> None:
+    one, other = build.rich(300, name="one"), build.rich(300, name="other")
+    other.steps["forward_mean"] = other.steps["forward_mean"] + 1.0
+    other.steps["seconds"] = other.steps["seconds"] + 1.0
+    for probe in other.probes_of("peak"):
+        probe.numbers["flops_per_second"] *= 2
+    assert not any("peak" in sentence for sentence in compare(one, other).why)
+
+
+def test_the_page_draws_both_runs_over_each_other() -> None:
+    one, other = build.rich(700, name="one"), build.rich(400, name="<b>other</b>")
+    html = compare_page.render(compare(one, other), one, other)
+    drawn = chart_data(html)["charts"]
+    titles = ["Held-out loss", "BLEU", "Training loss", "Time of a step", "Learning rate"]
+    assert [f'-title">{title}<' in html for title in titles] == [True] * 5 == [True] * len(drawn)
+    for chart in drawn.values():
+        assert [trace["name"] for trace in chart["data"]] == ["one", "&lt;b&gt;other&lt;/b&gt;"]
+        assert len({trace["line"]["color"] for trace in chart["data"]}) == 2
+        assert None not in [value for trace in chart["data"] for value in trace["y"]]
+    evaluated = drawn["chart-1"]["data"][0]
+    assert evaluated["y"] == pytest.approx([row.eval_loss for row in one.evaluations], rel=1e-5)
+    assert "<b>other" not in html
+
+
+@pytest.mark.parametrize("make", [build.empty, build.minimal, build.holes])
+def test_a_page_of_runs_with_gaps_says_what_is_not_drawn(make) -> None:
+    one, other = build.rich(200), make()
+    html = compare_page.render(compare(one, other), one, other)
+    assert "No chart" in html

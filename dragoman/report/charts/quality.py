@@ -14,7 +14,7 @@ from dragoman.report.charts.figure import Chart, Missing, Trace, axis, dots, lin
 
 def loss(records: Records, finding: Finding) -> Chart | Missing:
     title = "Loss"
-    steps, values = _evaluated(records, "eval_loss")
+    steps, values = evaluated(records, "eval_loss")
     traces: list[Trace] = []
     training = records.steps["loss"]
     if thin.is_known(training):
@@ -33,7 +33,7 @@ def loss(records: Records, finding: Finding) -> Chart | Missing:
 
 def bleu(records: Records, finding: Finding) -> Chart | Missing:
     title = "BLEU"
-    steps, values = _evaluated(records, "bleu")
+    steps, values = evaluated(records, "bleu")
     if not len(steps):
         return Missing(title, "no BLEU was recorded")
     traces = [dots(steps, values, "held-out", "--series-2")]
@@ -52,7 +52,7 @@ def gap(records: Records, finding: Finding) -> Chart | Missing:
         ("eval_loss", "held-out", "--series-1"),
         ("train_sample_loss", "training sample", "--series-3"),
     ):
-        steps, values = _evaluated(records, name)
+        steps, values = evaluated(records, name)
         if len(steps):
             traces.append(line(steps, values, meaning, color, mode="lines+markers"))
     if len(traces) < 2:
@@ -99,7 +99,7 @@ def planned_rates(settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | N
     return updates, np.array([schedule.learning_rate(int(update) - 1, config, width) for update in updates])
 
 
-def _evaluated(records: Records, name: str) -> tuple[np.ndarray, np.ndarray]:
+def evaluated(records: Records, name: str) -> tuple[np.ndarray, np.ndarray]:
     rows = [(row.step, _value(row, name)) for row in records.evaluations]
     known = [(step, value) for step, value in sorted(rows) if np.isfinite(value)]
     if len(known) > thin.MOST:
