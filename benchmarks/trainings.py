@@ -89,7 +89,10 @@ def until(records: Records, step: int) -> Records:
         [row for row in records.evaluations if row.step <= step],
         [event for event in records.events if event.step <= step],
         [probe for probe in records.probes if probe.step <= step],
-        *(early(table, "time", ended) for table in (records.nics, records.hosts, records.gpus, records.lens)),
+        **{
+            name: early(getattr(records, name), "time", ended)
+            for name in ("nics", "hosts", "gpus", "lens", "programs")
+        },
     )
 
 

@@ -99,4 +99,5 @@ def _only(records: Records, attempts: list[Attempt], facts: RunFacts) -> Records
         hosts=meanwhile(records.hosts),
         gpus=meanwhile(records.gpus),
         lens=meanwhile(records.lens),
+        programs=meanwhile(records.programs),
     )

@@ -10,6 +10,7 @@
     nics         per host and interface: bytes in and out; seconds for the last hour, minutes before
     hosts        per host: CPU, memory, disk, likewise
     gpus         per GPU: utilisation, power, clocks, memory, temperature, likewise
+    programs     per host: other programs that used the cores while ranks waited for one
     lens         some seconds at 20 Hz or better: bytes on the gradients' interface, with step and phase
 
 attempts, evaluations, events and probes hold their row as JSON; the others have a column per number
@@ -37,6 +38,7 @@ from dragoman import atomic
 from dragoman.errors import RecordsError, reading
 from dragoman.measure import plausible, untrusted
 from dragoman.measure.records import (
+    ADDED_TABLES,
     COLUMNS,
     TEXT_COLUMNS,
     Attempt,
@@ -83,17 +85,22 @@ class RecordsFile:
             self._database.execute("CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT)")
             if (schema := self.fact("schema")) not in (None, SCHEMA):
                 raise ValueError(f"schema {schema}, not {SCHEMA}")
-            for table, columns in COLUMNS.items():
-                spec = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-                self._database.execute(f"CREATE TABLE IF NOT EXISTS {table} ({spec})")
+            for table in COLUMNS.keys() - ADDED_TABLES:
+                self._create_table(table)
             for table in _MODELS:
                 self._database.execute(f"CREATE TABLE IF NOT EXISTS {table} (row TEXT)")
             self._database.execute("CREATE INDEX IF NOT EXISTS steps_by_step ON steps (step)")
         self.write_facts({"schema": SCHEMA})
 
+    def _create_table(self, table: str) -> None:
+        spec = ", ".join(f"{name} {kind}" for name, kind in COLUMNS[table].items())
+        self._database.execute(f"CREATE TABLE IF NOT EXISTS {table} ({spec})")
+
     def _add_columns(self) -> None:
-        """Those that the version which began the file did not write yet."""
+        """And tables: what the version that began the file did not write yet."""
         with self._database:
+            for table in ADDED_TABLES:
+                self._create_table(table)
             for table, columns in COLUMNS.items():
                 there = _columns(self._database, table)
                 for name, kind in columns.items():
@@ -243,6 +250,7 @@ def _assembled(facts: dict[str, Any], rows: dict[str, list[Any]], tables: dict[s
         hosts=tables["hosts"],
         gpus=tables["gpus"],
         lens=tables["lens"],
+        programs=tables["programs"],
     )
 
 
@@ -255,6 +263,8 @@ def _table(database: sqlite3.Connection, table: str) -> Table:
     """Columns that an earlier version did not write yet are left out."""
     there = _columns(database, table)
     names = [name for name in COLUMNS[table] if name in there]
+    if not names and table in ADDED_TABLES:
+        return {}
     if not names:
         raise ValueError(f"no table {table}")
     rows = database.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid").fetchall()

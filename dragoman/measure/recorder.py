@@ -34,7 +34,13 @@ from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
 _THIN_AFTER = 3600.0  # seconds kept by the second
-_METERED = {"nics": 5, "hosts": 7, "gpus": 9, "lens": 5}  # numbers in a row of the meter; hosts: and cores
+_METERED = {
+    "nics": 5,
+    "hosts": 9,
+    "gpus": 9,
+    "lens": 5,
+    "programs": 4,
+}  # numbers in a row of the meter; hosts: and cores
 
 
 @dataclass(frozen=True)
@@ -228,6 +234,9 @@ class Recorder:
             if longest[index] == 0:
                 continue
             width += self._cores if name == "hosts" else 0
+            programs = []
+            if name == "programs":  # collective
+                programs = self._world.gather_text("\n".join(self._meter.programs if self._meter else ()))
             padded = torch.full((longest[index], width), torch.nan, dtype=torch.float64)
             if len(taken.get(name, ())):
                 rows = torch.from_numpy(taken[name])
@@ -236,13 +245,13 @@ class Recorder:
             for rank, gathered in enumerate(self._world.gather(padded)):  # collective
                 count = int(all_lengths[rank][index])
                 if count:
-                    self._write_metered(name, rank, gathered[:count].numpy())
+                    self._write_metered(name, rank, gathered[:count].numpy(), programs)
         if clock.seconds() - self._thinned > _THIN_AFTER / 4:
             self._thinned = clock.seconds()
             before = self._clock.time(self._thinned) - _THIN_AFTER
             self._writer.do(lambda file: file.thin(before))
 
-    def _write_metered(self, name: str, rank: int, rows: np.ndarray) -> None:
+    def _write_metered(self, name: str, rank: int, rows: np.ndarray, programs: list[str]) -> None:
         host = np.full(len(rows), self._topology.rank_hosts[rank])
         made_here = ("host", "sent_bytes_most", "received_bytes_most", "core_shares")
         names = [key for key in COLUMNS[name] if key not in made_here]
@@ -250,6 +259,9 @@ class Recorder:
         if name == "hosts":
             cores = [row[np.isfinite(row)] for row in rows[:, len(names) :]]
             table["core_shares"] = np.array([packed_shares(shares) for shares in cores])
+        if name == "programs":
+            named = programs[rank].split("\n")
+            table["name"] = np.array([named[int(i)] for i in table["name"]])
         if name == "nics":
             table["interface"] = np.array([self._interfaces[rank][int(i)] for i in table["interface"]])
             for key in ("sent_bytes", "received_bytes"):

@@ -153,6 +153,7 @@ class Records:
         hosts: Table | None = None,
         gpus: Table | None = None,
         lens: Table | None = None,
+        programs: Table | None = None,
     ):
         self.facts = facts
         self.attempts = list(attempts)
@@ -165,6 +166,7 @@ class Records:
         self.hosts = _filled("hosts", hosts)
         self.gpus = _filled("gpus", gpus)
         self.lens = _filled("lens", lens)
+        self.programs = _filled("programs", programs)
 
     def phase(self, name: str, statistic: str = "mean") -> np.ndarray:
         """Seconds of a phase, per step."""
@@ -225,6 +227,15 @@ COLUMNS: dict[str, dict[str, str]] = {
         "disk_read_bytes": "REAL",  # per second
         "disk_written_bytes": "REAL",
         "core_shares": "TEXT",  # by core, two hexadecimal digits of a percentage each; only by the second
+        "stolen_share": "REAL",  # of all cores: the virtual machine's host gave it to another one
+        "throttled_share": "REAL",  # of the span: a limit on this process's group kept its threads waiting
+    },
+    "programs": {  # not of the run, while ranks waited for a core; the busiest only
+        "host": "INTEGER",
+        "time": "REAL",
+        "span": "REAL",
+        "name": "TEXT",
+        "cores": "REAL",  # that it used
     },
     "gpus": {
         "host": "INTEGER",
@@ -247,7 +258,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "phase": "INTEGER",  # index into PHASES of rank 0 of the host; -1 between steps
     },
 }
-TEXT_COLUMNS = {"interface", "core_shares"}
+TEXT_COLUMNS = {"interface", "core_shares", "name"}
+ADDED_TABLES = {"programs"}  # since the first records of this schema: older files have none
 
 
 def packed_shares(shares: Sequence[float]) -> str:

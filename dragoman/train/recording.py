@@ -7,7 +7,7 @@ import torch
 from dragoman import config
 from dragoman.data.store import DataSet
 from dragoman.doctor.at_start import Start
-from dragoman.measure import clock, probes
+from dragoman.measure import clock, neighbours, probes
 from dragoman.measure.clock import RunClock
 from dragoman.measure.counters import KernelCounters
 from dragoman.measure.meters import HostMeter
@@ -30,7 +30,8 @@ def recorder(
     uuids = world.gather_text(_gpu_uuid(world.device))
     gpus = [uuid for rank, uuid in enumerate(uuids) if uuid and topology.rank_hosts[rank] == host]
     is_leader = world.rank in topology.leaders
-    meter = HostMeter(topology.interfaces[host], phases, gpus) if is_leader else None
+    ranks = neighbours.ranks_here(world)
+    meter = HostMeter(topology.interfaces[host], phases, gpus, ranks) if is_leader else None
     began = clock.process_began()
     shift, jump = clock.since_last(writer.attempts, writer.last_time, began)
     run_clock = RunClock(world.sum([shift])[0])  # rank 0's: only it knows the attempts before. Collective.

@@ -84,15 +84,26 @@ def _changed(path: Path, *statements: tuple[str, tuple[Any, ...]]) -> str:
     return "; ".join(f"{statement} {str(values)[:80]}" for statement, values in statements)
 
 
+def _columns(path: Path) -> dict[str, list[str]]:
+    """Of the tables of numbers: an older file does not have them all."""
+    with closing(sqlite3.connect(path)) as database:
+        found = {
+            table: [name for _, name, *_ in database.execute(f"PRAGMA table_info({table})")]
+            for table in COLUMNS
+        }
+    return {table: names for table, names in found.items() if names}
+
+
 def _rows(path: Path, random: Random) -> str:
-    table = random.choice([*COLUMNS, *ROWS, "facts"])
+    table = random.choice([*_columns(path), *ROWS, "facts"])
     which = random.choice(["1", "rowid % 2", "rowid > 1", f"rowid = {random.randint(1, 9)}"])
     return _changed(path, (f"DELETE FROM {table} WHERE {which}", ()))
 
 
 def _value(path: Path, random: Random) -> str:
-    table = random.choice(list(COLUMNS))
-    column = random.choice(list(COLUMNS[table]))
+    columns = _columns(path)
+    table = random.choice(list(columns))
+    column = random.choice(columns[table])
     value = random.choice(IN_A_COLUMN)
     new = f"{value}" if isinstance(value, str) and value.endswith("e999") else "?"
     which = random.choice(["1", "rowid % 2", "rowid = 1", f"rowid = (SELECT max(rowid) FROM {table})"])
@@ -135,18 +146,20 @@ def _replaced(value: Any, new: Any, random: Random, where: str = "") -> tuple[An
 
 
 def _table(path: Path, random: Random) -> str:
-    return _changed(path, (f"DROP TABLE {random.choice([*COLUMNS, *ROWS, 'facts'])}", ()))
+    return _changed(path, (f"DROP TABLE {random.choice([*_columns(path), *ROWS, 'facts'])}", ()))
 
 
 def _column(path: Path, random: Random) -> str:
-    table = random.choice(list(COLUMNS))
-    column = random.choice([name for name in COLUMNS[table] if name != "step"])
+    columns = _columns(path)
+    table = random.choice(list(columns))
+    column = random.choice([name for name in columns[table] if name != "step"])
     return _changed(path, (f"ALTER TABLE {table} DROP COLUMN {column}", ()))
 
 
 def _other_thing(path: Path, random: Random) -> str:
-    table = random.choice([*ROWS, "facts", *COLUMNS])
-    names = list(COLUMNS.get(table, ["key", "value"] if table == "facts" else ["row"]))
+    columns = _columns(path)
+    table = random.choice([*ROWS, "facts", *columns])
+    names = list(columns.get(table, ["key", "value"] if table == "facts" else ["row"]))
     made: Callable[[], str] = random.choice(
         [
             lambda: (

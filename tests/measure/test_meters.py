@@ -77,7 +77,7 @@ def test_cpu_is_that_of_every_core() -> None:
             spinner.kill()
     used = np.subtract(after, before)
     shares = used[:, 0] / used[:, 1]
-    _, spans, of_all, of_busiest, memory, _, _, *by_core = rows.T
+    _, spans, of_all, of_busiest, memory, _, _, _, _, *by_core = rows.T
     assert len(rows) == 2
     assert spans == pytest.approx(1.0, abs=0.3)
     assert of_all.mean() == pytest.approx(shares.mean(), abs=0.15)

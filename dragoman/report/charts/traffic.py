@@ -140,6 +140,8 @@ def _lens_rows(lens: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     host = np.unique(lens["host"][known])[0]
     mine = np.flatnonzero(known & (lens["host"] == host))
     mine = mine[np.argsort(lens["time"][mine], kind="stable")]
+    if len(mine) < 3:
+        return None
     gaps = np.diff(lens["time"][mine])
     usual = float(np.median(gaps))
     bursts = np.split(mine, np.flatnonzero(gaps > 5 * usual) + 1)
