@@ -9,6 +9,7 @@ RUN/
   tensorboard/        curves
   checkpoints/        step-00001000/ and so on
   best                link to the best checkpoint
+  scores.json         what dragoman evaluate found for its models
   replicas/           DiLoCo only: replica-0001/step-00001000/ and so on, on the disk of that replica's host
 """
 
@@ -39,6 +40,7 @@ class RunFolder:
         self.tensorboard = path / "tensorboard"
         self.checkpoints = path / "checkpoints"
         self.best = path / "best"
+        self.scores = path / "scores.json"
         self.replicas = path / "replicas"
 
     def check_place(self) -> None:
@@ -69,13 +71,21 @@ class RunFolder:
         """Steps with a checkpoint, the newest last."""
         return self.checkpoint_folders.steps()
 
+    def model_step(self) -> int | None:
+        """The step of the model that commands take from this run: its best, else its newest checkpoint."""
+        if self.best.is_symlink() and self.best.exists():
+            return self.checkpoint_folders.step_of(self.best.readlink())
+        return next(reversed(self.checkpoint_steps()), None)
+
     @property
     def checkpoint_folders(self) -> StepFolders:
         return StepFolders(self.checkpoints)
 
     def accompanying(self) -> list[str]:
         """Files that go with a run from host to host, beside checkpoints and records; below the folder."""
-        single = [path for path in (self.config, self.plan, self.provenance, self.log) if path.exists()]
+        single = [
+            path for path in (self.config, self.plan, self.provenance, self.scores, self.log) if path.exists()
+        ]
         curves = sorted(path for path in self.tensorboard.rglob("*") if path.is_file())
         return [str(path.relative_to(self.path)) for path in (*single, *curves)]
 

@@ -37,8 +37,12 @@ def evaluate(
         typer.Argument(metavar="MODEL", help="A run, its best, a checkpoint, an exported folder or a file."),
     ],
     against: Annotated[Path | None, typer.Option(metavar="MODEL", help="Another, to compare with.")] = None,
-    data: Annotated[Path | None, typer.Option(metavar="DATA", help="A data set made by prepare.")] = None,
-    part: Annotated[str, typer.Option(help="Its held-out part to translate.")] = "test",
+    data: Annotated[
+        Path | None, typer.Option(metavar="DATA", help="A data set made by prepare; else the run's own.")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="Its held-out part to translate; else test if it has one, or dev.")
+    ] = None,
     source: Annotated[Path | None, typer.Option(metavar="FILE", help="Or: text to translate.")] = None,
     reference: Annotated[Path | None, typer.Option(metavar="FILE", help="Its translation.")] = None,
     test_set: Annotated[str | None, typer.Option(metavar="NAME", help="Or: of sacreBLEU, as wmt14.")] = None,
@@ -56,17 +60,23 @@ def evaluate(
     """Translate held-out text and score it: BLEU, chrF and TER with signatures and intervals.
 
     A MODEL that is a file holds translations made elsewhere, one to a line. With --against, whether the two
-    differ by more than chance.
+    differ by more than chance. The scores of a run enter its report.
 
-    Example: dragoman evaluate runs/wednesday --against runs/tuesday --data data/mine --part dev
+    Example: dragoman evaluate runs/wednesday --against runs/tuesday
     """
-    from dragoman.evaluate import choice, run, system, text
+    from dragoman.evaluate import choice, of_run, run, system, text
 
-    held_out = choice.held_out(choice.Asked(data, part, source, reference, test_set, languages, mirror))
+    asked = choice.Asked(data, part, source, reference, test_set, languages, mirror)
+    held_out = choice.held_out(asked, model)
     way = system.Way(engine.value, precision.value, average, of.value, beam, length_penalty)
+    paths = [path for path in (model, against) if path]
+    checkpoints = [of_run.find(path) for path in paths]  # now: a run under way may soon have a better one
     with progress.reporter().stage("translating"):
-        systems = [system.find(path, held_out, way) for path in (model, against) if path]
+        systems = [system.find(path, held_out, way) for path in paths]
     evaluated = run.evaluate(systems, held_out, show)
+    if average == 1:  # a mean of checkpoints is no model that the run keeps
+        for obstacle in of_run.keep(evaluated, paths, checkpoints):
+            terminal.warn(f"note: the scores are not in the run's report: {obstacle}")
     if as_json:
         terminal.answer(evaluated.model_dump_json(indent=2))
     else:

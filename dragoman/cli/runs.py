@@ -28,17 +28,17 @@ def report(
     """
     from dragoman.explain.run import explain
     from dragoman.measure import database
-    from dragoman.report import planned, text, write
+    from dragoman.report import planned, scored, text, write
     from dragoman.rundir import RunFolder
 
     records = database.read(RunFolder(run).records)
     findings = explain(records, price_per_hour)
     obstacle = write.write_if_allowed(records, findings, run)
-    comparison = planned.compare(run, records, findings)
+    comparison, scores = planned.compare(run, records, findings), scored.find(run)
     if as_json:
-        terminal.answer(write.json_text(records, findings, comparison))
+        terminal.answer(write.json_text(records, findings, comparison, scores))
     else:
-        text.show(records, findings, comparison=comparison)
+        text.show(records, findings, comparison=comparison, scores=scores)
         if not obstacle:
             terminal.say(f"Page: {run / write.PAGE_FILE}")
     if obstacle:

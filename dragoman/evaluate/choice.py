@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dragoman.data.store import DataSet
 from dragoman.errors import UsageError
-from dragoman.evaluate import heldout, named
+from dragoman.evaluate import heldout, named, of_run
 from dragoman.evaluate.heldout import HeldOut, Languages
 
 
@@ -16,7 +16,7 @@ class Asked:
     """As on the command line."""
 
     data: Path | None = None
-    part: str = "test"
+    part: str | None = None
     source: Path | None = None
     reference: Path | None = None
     test_set: str | None = None
@@ -24,17 +24,18 @@ class Asked:
     mirror: str | None = None
 
 
-def held_out(asked: Asked) -> HeldOut:
-    """Exactly one of the three ways to say it."""
+def held_out(asked: Asked, model: Path) -> HeldOut:
+    """One of the three ways to say it, or else what the model's own run was trained on holds out."""
     ways = [asked.data, asked.source or asked.reference, asked.test_set]
-    if sum(way is not None for way in ways) != 1:
+    if sum(way is not None for way in ways) > 1:
         raise UsageError(
             "what to translate is not clear",
             hint="one of: --data DATA; --source FILE --reference FILE; --test-set NAME --languages en-de",
         )
     languages = _languages(asked.languages)
-    if asked.data:
-        return heldout.of_part(DataSet(asked.data), asked.part)
+    if asked.data or not any(ways):
+        data = DataSet(asked.data) if asked.data else of_run.data(model)
+        return heldout.of_part(data, asked.part or ("test" if "test" in data.parts else "dev"))
     if asked.test_set:
         if languages is None:
             raise UsageError("--test-set without --languages", hint="--languages en-de")

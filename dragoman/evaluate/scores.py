@@ -14,18 +14,12 @@ from sacrebleu.metrics import CHRF, TER
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
-from dragoman.measure.quality import Score, bleu_metric
+from dragoman.measure.quality import bleu_metric
+from dragoman.measure.scored import IntervalScore
 
 _RESAMPLES = 1_000
 _DRAWN_SENTENCES = 10_000_000  # over all resamples, held at once: 0.7 GB of chrF's counts
 _LEVEL = 0.05  # of significance
-
-
-class IntervalScore(Score):
-    """With the 95 % interval of its bootstrap."""
-
-    low: float
-    high: float
 
 
 class Difference(BaseModel):

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import planned, summary, units
+from dragoman.report import planned, scored, summary, units
 from dragoman.report.provenance import attempt_rows, fact_rows, flat
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
@@ -19,10 +19,14 @@ def render(
     findings: Sequence[Finding],
     provenance: dict[str, Any] | None = None,
     comparison: planned.Comparison | None = None,
+    scores: scored.Scores | None = None,
 ) -> str:
     lines = [f"# {escape(records.facts.name or 'run')}", "", escape(summary.headline(records, findings)), ""]
     for number, finding in enumerate(findings, start=1):
         lines += _answer(number, finding)
+    if scores:
+        lines += [f"## {scored.TITLE}", "", escape(scores.note), ""]
+        lines += [*table(scored.HEADER, scores.rows), ""] if scores.rows else []
     if comparison:
         lines += ["## Planned against actual", "", escape(comparison.note), ""]
         lines += [*table(planned.HEADER, comparison.rows), ""] if comparison.rows else []

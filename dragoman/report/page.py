@@ -21,7 +21,7 @@ from markupsafe import Markup
 from dragoman import __version__
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import charts, planned, summary, units
+from dragoman.report import charts, planned, scored, summary, units
 from dragoman.report.markdown import is_table
 from dragoman.report.provenance import attempt_rows, fact_rows, flat
 
@@ -31,6 +31,7 @@ def render(
     findings: Sequence[Finding],
     provenance: dict[str, Any] | None = None,
     comparison: planned.Comparison | None = None,
+    scores: scored.Scores | None = None,
 ) -> str:
     """The page as HTML text."""
     drawn: dict[str, dict[str, Any]] = {}
@@ -43,6 +44,9 @@ def render(
         answers=answers,
         comparison=comparison,
         planned_header=planned.HEADER,
+        scores=scores,
+        scored_title=scored.TITLE,
+        scored_header=scored.HEADER,
         recording_cost=summary.recording_cost(records),
         facts=fact_rows(records),
         attempts=attempt_rows(records),

@@ -10,7 +10,7 @@ from rich.text import Text
 from dragoman import terminal
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import planned, summary
+from dragoman.report import planned, scored, summary
 
 _STYLES = {"good": "green", "fair": "yellow", "bad": "red", "plain": "cyan", "unknown": "dim"}
 _INDENT = 4
@@ -22,6 +22,7 @@ def show(
     findings: Sequence[Finding],
     console: Console | None = None,
     comparison: planned.Comparison | None = None,
+    scores: scored.Scores | None = None,
 ) -> None:
     """Prints the report."""
     console = console or terminal.console()
@@ -32,6 +33,8 @@ def show(
         _print(console, _title(number, finding))
         for part in _body(finding, min(console.width, _WIDEST) - _INDENT):
             _print(console, part, _INDENT)
+    if scores:
+        _scores(console, scores)
     if comparison:
         _compare(console, comparison)
     console.print()
@@ -43,6 +46,19 @@ def _print(console: Console, text: Text, indent: int = 0) -> None:
     for line in text.wrap(console, min(console.width, _WIDEST) - indent):
         line.rstrip()
         console.print(Text(" " * indent) + line, soft_wrap=True)
+
+
+def _scores(console: Console, scores: scored.Scores) -> None:
+    console.print()
+    _print(console, Text(scored.TITLE, style="bold"))
+    _print(console, Text(scores.note), _INDENT)
+    for entry in scores.entries:
+        about = f"{entry.held_out}, {entry.sentences:,} sentences, step {entry.step:,} ({entry.made})"
+        _print(console, Text(about), _INDENT)
+        for name, score in entry.scores.items():
+            figure, interval = scored.figures(name, score)
+            _print(console, Text(f"{figure} ({interval})"), _INDENT)
+            console.print(Text(f"  {score.signature}", style="dim"), soft_wrap=True)  # to be copied whole
 
 
 def _compare(console: Console, comparison: planned.Comparison) -> None:

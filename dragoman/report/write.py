@@ -10,7 +10,7 @@ from pathlib import Path
 from dragoman import atomic
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import markdown, page, planned, provenance, summary
+from dragoman.report import markdown, page, planned, provenance, scored, summary
 
 FINDINGS_FILE = "findings.json"
 PAGE_FILE = "report.html"
@@ -19,11 +19,12 @@ MARKDOWN_FILE = "report.md"
 
 def write(records: Records, findings: Sequence[Finding], folder: Path) -> None:
     """Into the run folder, beside its records; what an older report left is replaced."""
-    origin, comparison = provenance.load(folder), planned.compare(folder, records, findings)
+    origin, scores = provenance.load(folder), scored.find(folder)
+    comparison = planned.compare(folder, records, findings)
     texts = {
-        FINDINGS_FILE: json_text(records, findings, comparison),
-        PAGE_FILE: page.render(records, findings, origin, comparison),
-        MARKDOWN_FILE: markdown.render(records, findings, origin, comparison),
+        FINDINGS_FILE: json_text(records, findings, comparison, scores),
+        PAGE_FILE: page.render(records, findings, origin, comparison, scores),
+        MARKDOWN_FILE: markdown.render(records, findings, origin, comparison, scores),
     }
     for name, text in texts.items():
         # A log may hold bytes that were no UTF-8 and came through as lone surrogates.
@@ -42,10 +43,15 @@ def write_if_allowed(records: Records, findings: Sequence[Finding], folder: Path
 
 
 def json_text(
-    records: Records, findings: Sequence[Finding], comparison: planned.Comparison | None = None
+    records: Records,
+    findings: Sequence[Finding],
+    comparison: planned.Comparison | None = None,
+    scores: scored.Scores | None = None,
 ) -> str:
     """What findings.json holds and `report --json` prints."""
     document = summary.findings_document(records, findings)
     if comparison:
         document["planned"] = comparison.document()
+    if scores:
+        document["scored"] = scores.document()
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

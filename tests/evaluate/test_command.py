@@ -1,12 +1,14 @@
 """`dragoman evaluate` as users call it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import sacrebleu
 
 from dragoman.data.store import DataSet
+from dragoman.measure import scored
 from dragoman.rundir import RunFolder
 from tests.ranks import command as dragoman
 from tests.train.conftest import Unbroken
@@ -73,3 +75,35 @@ def test_a_file_with_too_few_translations_and_a_model_for_other_languages_are_re
     files = ("--source", short, "--reference", short, "--languages", "fi-sv")
     done = dragoman("evaluate", unbroken(1), *files)
     assert (done.returncode, "translates en-de, the held-out text is fi-sv" in done.stderr) == (2, True)
+
+
+def test_a_run_is_scored_on_the_data_it_was_trained_on_and_its_report_shows_the_scores(
+    task: Task, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    run = RunFolder(shutil.copytree(unbroken(1), tmp_path / "run", symlinks=True))
+    run.scores.unlink(missing_ok=True)  # other tests score it too
+    found = json.loads(dragoman("evaluate", run.path, "--json").said())
+    assert found["held_out"] == f"dev of {task.data}"  # it has no test part
+    (entry,) = scored.load(run.scores)
+    assert (entry.step, entry.sentences) == (run.model_step(), found["sentences"])
+    bleu = found["systems"][0]["scores"]["bleu"]
+    assert entry.scores["bleu"].model_dump() == bleu
+    said = json.loads(dragoman("report", run.path, "--json").said())["scored"]
+    assert said["evaluations"][0]["scores"]["bleu"] == bleu
+    assert "Out of date" not in said["note"]
+
+
+def test_without_a_run_the_text_must_be_named_and_other_data_are_not_taken_for_the_runs(
+    task: Task, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    run = RunFolder(shutil.copytree(unbroken(1), tmp_path / "run", symlinks=True))
+    run.scores.unlink(missing_ok=True)  # other tests score it too
+    facts = json.loads(run.provenance.read_text())
+    for change, code in (({"data_fingerprint": "0"}, 1), ({"data": str(tmp_path / "gone")}, 2)):
+        run.provenance.write_text(json.dumps(facts | change))
+        done = dragoman("evaluate", run.path)
+        assert (done.returncode, "--data DATA" in done.stderr) == (code, True), done.stderr
+    (tmp_path / "other.de").write_text("eins\n")
+    done = dragoman("evaluate", tmp_path / "other.de")
+    assert (done.returncode, "--data DATA" in done.stderr) == (2, True), done.stderr
+    assert not run.scores.exists()

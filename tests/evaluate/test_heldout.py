@@ -11,9 +11,11 @@ from dragoman.evaluate import choice, heldout
 from dragoman.evaluate.choice import Asked
 from tests.train.runs import Task
 
+NO_RUN = Path("theirs.de")
+
 
 def test_a_part_gives_its_text_as_it_was_before_cleaning(task: Task) -> None:
-    found = choice.held_out(Asked(data=task.data, part="dev"))
+    found = choice.held_out(Asked(data=task.data, part="dev"), NO_RUN)
     part = DataSet(task.data).parts["dev"]
     assert (found.sources, found.references) == (part.text("source"), [part.text("target")])
     assert found.languages == ("en", "de")
@@ -30,7 +32,7 @@ def test_two_files_are_read_side_by_side_compressed_or_not(tmp_path: Path) -> No
     (tmp_path / "a.en").write_text("one\ntwo\n")
     (tmp_path / "a.de.gz").write_bytes(gzip.compress("eins\nzwölf\n".encode()))
     asked = Asked(source=tmp_path / "a.en", reference=tmp_path / "a.de.gz", languages="en-de")
-    found = choice.held_out(asked)
+    found = choice.held_out(asked, NO_RUN)
     assert (found.sources, found.references) == (["one", "two"], [["eins", "zwölf"]])
     assert found.languages == ("en", "de")
 
@@ -63,4 +65,4 @@ def test_files_of_unequal_length_broken_or_empty_are_refused_with_their_place(tm
 )
 def test_what_to_translate_must_be_said_once_and_whole(asked: Asked) -> None:
     with pytest.raises(UsageError):
-        choice.held_out(asked)
+        choice.held_out(asked, NO_RUN)

@@ -85,6 +85,7 @@ ENTRANCES = (
     Entrance("records.db bytes", "bytes", feeds_runs.reported, quick=15),
     Entrance("records.db compared", "sql", feeds_runs.compared, quick=12),
     Entrance("plan.json", "json", feeds_runs.plan, quick=25),
+    Entrance("scores.json", "json", feeds_runs.scores, quick=25),
     _file("corpus lines", "text", "a.en", [seeds.LINES], feeds.side_by_side),
     _file("corpus tsv", "text", "a.tsv", [seeds.TSV], feeds.pairs),
     _file("corpus tmx", "text", "a.tmx", [seeds.TMX], feeds.pairs),

@@ -17,9 +17,10 @@ from dragoman.foreign import facts, rows
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 from dragoman.measure import database
+from dragoman.measure import scored as measured
 from dragoman.measure.records import Records
 from dragoman.plan import observed
-from dragoman.report import compare, compare_text, page, planned, summary, text, write
+from dragoman.report import compare, compare_text, page, planned, scored, summary, text, write
 from dragoman.rundir import RunFolder
 from tests.fuzz import seeds
 from tests.fuzz.feeds import Opened, is_one_of_many
@@ -72,6 +73,23 @@ def plan(shared: Path, own: Path) -> Opened:
         text.show(records, findings[:1], Console(file=terminal(), highlight=False), comparison)
 
     return [run.plan.read_bytes()], feed
+
+
+def scores(shared: Path, own: Path) -> Opened:
+    """scores.json beside the records of the run that was scored."""
+    run = RunFolder(own / "run")
+    shutil.copytree(shared / "run", run.path)
+    records = database.read(run.records)
+    findings = explain(records)
+
+    def feed(data: bytes) -> None:
+        run.scores.write_bytes(data)
+        measured.load(run.scores)
+        found = scored.find(run.path)
+        write.json_text(records, findings, scores=found).encode()
+        text.show(records, findings[:1], Console(file=terminal(), highlight=False), scores=found)
+
+    return [run.scores.read_bytes()], feed
 
 
 def log(path: Path) -> None:

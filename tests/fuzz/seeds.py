@@ -28,6 +28,7 @@ from dragoman.data import card, store
 from dragoman.data.batches import Position
 from dragoman.data.tokens import Tokenizer
 from dragoman.export import ctranslate2
+from dragoman.measure import scored
 from dragoman.measure.quality import Evaluation, Score
 from dragoman.plan import document, request
 from dragoman.rundir import RunFolder
@@ -61,6 +62,9 @@ def write(folder: Path) -> None:
     run.plan.write_text(
         document.text(request.plan(request.Request(Training(), 2, 2, "1gbit", "V100", pairs=100_000)))
     )
+    bleu = scored.IntervalScore(value=20.5, low=19.0, high=22.0, signature="x")
+    entry = scored.Scored(step=1, held_out="test", sentences=5, made="torch", scores={"bleu": bleu})
+    scored.add(run.scores, entry)
     (folder / "ct2").mkdir()
     ctranslate2.write(folder / "ct2", model, tokenizer, languages=("en", "de"))
     _data_set(folder / "data", tokenizer)
