@@ -15,23 +15,15 @@ import sqlite3
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.truth import SCENARIOS, Bench, Scenario, wrong
+from benchmarks.scenarios import SCENARIOS
+from benchmarks.truth import Bench, wrong
 from dragoman.rundir import RunFolder
 
 MOST_BYTES = 300_000
-
-
-def without_relief(scenario: Scenario) -> Scenario:
-    where = scenario.where
-    if not where.relief_step:
-        return scenario
-    settings = (*scenario.settings, f"train.steps={where.relief_step}")
-    return replace(scenario, settings=settings, where=replace(where, relief_step=0), share=None)
 
 
 def keep(run: Path, kept: Path) -> None:
@@ -58,8 +50,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="dragoman-keep-"))
     bench, kept = Bench(folder), 0
     for name in arguments.only:
-        scenario = without_relief(SCENARIOS[name])
-        faults = wrong(scenario, bench.train(name, scenario))
+        scenario = SCENARIOS[name]
+        faults = wrong(scenario, bench.train(name, scenario, by_turns=False))
         run = max((folder / "runs").glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
         if not faults:
             keep(run, arguments.into / f"{name}.db")

@@ -30,7 +30,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.trainings import Setting, train, write_corpus
+from benchmarks.causes import Setting
+from benchmarks.trainings import train, write_corpus
 from dragoman import config
 from dragoman.config import Data, Training
 from dragoman.data.card import Card

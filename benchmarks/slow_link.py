@@ -29,7 +29,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.trainings import HERE, Outcome, Setting, explained, started, train_words, wait, write_corpus
+from benchmarks.causes import Setting
+from benchmarks.trainings import HERE, Outcome, explained, started, train_words, wait, write_corpus
 from dragoman.measure import database
 from dragoman.plan.step import ROUND_SHARE, bytes_per_host
 from dragoman.rundir import RunFolder
@@ -186,7 +187,7 @@ def _trained(run: RunFolder, where: Setting, words: Sequence[str]) -> SocketByte
     run.path.mkdir(parents=True)
     with (
         Cluster(where.hosts, where.rate) as cluster,
-        started(cluster, ["--", str(HERE / "hindered.py"), *words], run, where) as processes,
+        started(cluster, [str(HERE / "hindered.py"), *words], run, where) as processes,
         counted(cluster) as sockets,
     ):
         wait(processes, run, MOST_SECONDS)

@@ -31,6 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.causes import Setting
 from benchmarks.peers.task import Task
 from benchmarks.slow_link import (
     INNER_STEPS,
@@ -44,7 +45,7 @@ from benchmarks.slow_link import (
     slow_rate,
     spread,
 )
-from benchmarks.trainings import HERE, Setting, started, wait
+from benchmarks.trainings import HERE, started, wait
 from dragoman.config import Model
 from dragoman.data.store import SIDES, DataSet
 from dragoman.rundir import RunFolder
@@ -92,7 +93,7 @@ class Peer:
         run = RunFolder(folder / str(time.time_ns()))
         run.path.mkdir(parents=True)
         clock, where = run.path / "clock.json", Setting(1, 2, rate)
-        words = ["--", *self.command(task, str(clock), str(self.steps))]
+        words = self.command(task, str(clock), str(self.steps))
         with (
             Cluster(where.hosts, where.rate) as cluster,
             started(cluster, words, run, where, self.python, ENVIRONMENT) as processes,

@@ -17,37 +17,25 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.trainings import train, write_corpus
-from benchmarks.truth import CONFIGS, CORPORA, SCENARIOS
+from benchmarks.scenarios import SCENARIOS
+from benchmarks.truth import Bench
 from testbed import why_not
 
 APPLICABLE = [name for name, scenario in SCENARIOS.items() if scenario.config == "speed"]
 PARTS = ("input_wait", "forward", "backward", "optimizer", "residual")
 
 
-def summary(name: str, folder: Path) -> Mapping[str, Any]:
-    """Trains the scenario with traceml-ai attached; what it wrote at the end."""
-    scenario = SCENARIOS[name]
-    config = folder / f"{scenario.config}.toml"
-    config.write_text(CONFIGS[scenario.config])
-    data = folder / "corpora" / scenario.corpus / "data"
-    if not data.exists():
-        write_corpus(data.parent, **CORPORA[scenario.corpus])
-    written = folder / "traceml"
+def summary(name: str, bench: Bench, written: Path) -> Mapping[str, Any]:
+    """Trains the scenario with traceml-ai attached; what it wrote at the end. That is on the whole run."""
     # It reads these itself, in its own process and in every rank.
     os.environ |= {"TRACEML_LOGS_DIR": str(written), "TRACEML_SESSION_ID": name}
-    settings, where = scenario.settings, scenario.where
-    if where.relief_step:  # its summary is of the whole run, so the run ends where the relief would come
-        settings += (f"train.steps={where.relief_step + 1}",)  # it does not get the last step
-        where = replace(where, relief_step=0)
-    train(config, data, folder / "runs" / name, settings, where, program="traced.py")
+    bench.train(name, SCENARIOS[name], by_turns=False, program="traced.py")
     found: Mapping[str, Any] = json.loads((written / name / "final_summary.json").read_text())
     return found
 
@@ -95,14 +83,15 @@ def main() -> int:
     except PackageNotFoundError:
         print("traceml-ai is not installed here; --help says how to install it", file=sys.stderr)
         return 1
-    if any(SCENARIOS[name].where.hosts for name in arguments.only) and (reason := why_not()):
-        print(f"no hosts here: {reason}", file=sys.stderr)
-        return 1
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="dragoman-traceml-"))
     folder.mkdir(parents=True, exist_ok=True)
+    bench = Bench(folder)
+    if any(bench.where(SCENARIOS[name]).hosts for name in arguments.only) and (reason := why_not()):
+        print(f"no hosts here: {reason}", file=sys.stderr)
+        return 1
     with open(arguments.out, "a") as file:
         for name in arguments.only:
-            result = row(name, summary(name, folder))
+            result = row(name, summary(name, bench, folder / "traceml"))
             print(line(result), flush=True)
             file.write(json.dumps(result) + "\n")
             file.flush()

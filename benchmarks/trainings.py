@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 import numpy as np
 
+from benchmarks import turns
+from benchmarks.causes import Setting, cores, in_the_way, pinned, switch
+from benchmarks.turns import Turn
 from dragoman.data import demo
-from dragoman.errors import DataError
 from dragoman.explain.finding import Finding
 from dragoman.explain.run import explain
+from dragoman.launch import environment as ranks
 from dragoman.measure import database
 from dragoman.measure.records import Records, Table
 from dragoman.rundir import RunFolder
@@ -26,34 +30,13 @@ from testbed import Cluster
 
 HERE = Path(__file__).parent
 MOST_SECONDS = 300  # of one training
-NEVER = 10**9  # a step that is not reached
-TURN_STEPS = 10
-SETTLING_STEPS = 4  # of a turn: until the change is made, queues are empty and connections up to speed
+REPORTED_STEPS = 28  # at least, before causes are taken away by turns: the report is on these
+REPORTED_SECONDS = 8.0  # at least: meters have a row per second
+LOOK_SECONDS = 0.1
 PYTHON = [sys.executable, "-m"]
-OURS = {"OMP_NUM_THREADS": "1"}  # as our launchers set it for one core
+OURS = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}  # as our launchers set it for one core
+PORT = 29500  # where ranks on several hosts find each other
 WORDS = ["red", "blue", "green", "tall", "short", "old", "new", "warm", "cold", "dark"]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Where a training runs, and what is in its way."""
-
-    workers: int = 1  # on each host; on this machine, if `hosts` is 0
-    hosts: int = 0  # of the test bed, with one core each
-    rate: str | None = None  # of their links
-    slow_host: float | None = None  # the last host gets this share of a core
-    busy_neighbour: bool = False  # another program computes on the last host's core
-    traffic: str | None = None  # another program sends from the first host to the second
-    relief_step: int = 0  # from which on what is in the hosts' way is there only by turns; 0 is never
-    turns: int = 6  # free, hindered, free, ...
-    hindrances: tuple[str, ...] = ()  # of hindered.py
-
-    @property
-    def steps(self) -> int:
-        """That such a training needs for its turns, and a few more."""
-        return self.relief_step + self.turns * TURN_STEPS + 5
-
-
 HERE_ALONE = Setting()
 
 
@@ -63,36 +46,42 @@ class Outcome:
 
     records: Records
     findings: Mapping[str, Finding] = field(repr=False)
-    saved: float | None = None  # the share by which steps were shorter while the cause was away
+    saved: Mapping[str, float] = field(
+        default_factory=dict
+    )  # by cause: by what share steps are shorter without
+    came: float | None = None  # when what is in the way came, Unix time
 
     def number(self, id: str, name: str) -> float:
         return float(self.findings[id].numbers.get(name, float("nan")))
 
 
-def explained(records: Records, saved: float | None = None) -> Outcome:
-    return Outcome(records, {finding.id: finding for finding in explain(records)}, saved)
+def explained(
+    records: Records, saved: Mapping[str, float] | None = None, came: float | None = None
+) -> Outcome:
+    return Outcome(records, {finding.id: finding for finding in explain(records)}, saved or {}, came)
 
 
-def until(records: Records, step: int) -> Records:
-    """As they would be if the run had ended after that step."""
-    ended = float(records.steps["ended"][records.steps["step"] == step][0])
+def between(records: Records, first: int, last: int) -> Records:
+    """As they would be of a run of these steps only."""
+    steps = records.steps["step"]
+    chosen = (steps >= first) & (steps <= last)
+    ended = records.steps["ended"][chosen]
+    from_time = float(ended[0] - records.steps["seconds"][chosen][0]) if first > 1 else -np.inf
 
-    def early(table: Table, column: str, last: float) -> Table:
-        chosen = table[column] <= last
-        return {name: values[chosen] for name, values in table.items()}
+    def part(table: Table, column: str, least: float, most: float) -> Table:
+        inside = (table[column] >= least) & (table[column] <= most)
+        return {name: values[inside] for name, values in table.items()}
 
+    by_time = ("nics", "hosts", "gpus", "lens", "programs")
     return Records(
         records.facts,
         records.attempts,
-        early(records.steps, "step", step),
-        early(records.windows, "last_step", step),
-        [row for row in records.evaluations if row.step <= step],
-        [event for event in records.events if event.step <= step],
-        [probe for probe in records.probes if probe.step <= step],
-        **{
-            name: early(getattr(records, name), "time", ended)
-            for name in ("nics", "hosts", "gpus", "lens", "programs")
-        },
+        part(records.steps, "step", first, last),
+        part(part(records.windows, "first_step", first, last), "last_step", first, last),
+        [row for row in records.evaluations if first <= row.step <= last],
+        [event for event in records.events if event.step <= last],
+        [probe for probe in records.probes if probe.step <= last],
+        **{name: part(getattr(records, name), "time", from_time, float(ended[-1])) for name in by_time},
     )
 
 
@@ -138,12 +127,24 @@ def train(
     where: Setting = HERE_ALONE,
     program: str = "hindered.py",
 ) -> Outcome:
-    """Trains to the end and explains. `settings` are key=value, as for --set."""
+    """Trains and explains. `settings` are key=value, as for --set.
+
+    Where causes are taken away by turns, the training is ended after the last turn.
+    """
     run = RunFolder(folder)
     folder.mkdir(parents=True)
-    words = [str(HERE / program), *where.hindrances, *train_words(config, data, folder, settings)]
-    (_on_hosts if where.hosts else _here)(words, run, where)
-    return outcome_of(database.read(run.records), where)
+    hindrances = [f"{hindrance}@{switch(run, hindrance)}" for hindrance in where.hindrances]
+    words = [str(HERE / program), *hindrances, *train_words(config, data, folder, settings)]
+    delay = where.delay_seconds  # a cable that can have one costs computing
+    with ExitStack() as stack:
+        if where.hosts:
+            cluster = stack.enter_context(Cluster(where.hosts, delay_seconds=delay))
+            processes = stack.enter_context(started(cluster, words, run, where))
+            wait_for_step(0, run, processes)  # being slow from the start would only take longer
+        else:
+            cluster, processes = None, [stack.enter_context(_started_here(words, run, where))]
+        course = _course(run, where, cluster, processes)
+    return outcome_of(database.read(run.records), where, *course)
 
 
 def train_words(config: Path, data: Path, folder: Path, settings: Sequence[str]) -> list[str]:
@@ -151,60 +152,74 @@ def train_words(config: Path, data: Path, folder: Path, settings: Sequence[str])
     return words + [word for setting in settings for word in ("--set", setting)]
 
 
-def outcome_of(records: Records, where: Setting) -> Outcome:
-    if not where.relief_step:
-        return explained(records)
-    return explained(until(records, where.relief_step), _saved(records, where))
+def _course(
+    run: RunFolder, where: Setting, cluster: Cluster | None, processes: Sequence[subprocess.Popen[str]]
+) -> tuple[float, list[Turn]]:
+    """What is in the way comes, and is taken away by turns. When it came, and the turns."""
+    if where.from_step:
+        wait_for_step(where.from_step, run, processes)
+    came = time.time()
+    with in_the_way(where, run, cluster):
+        if not where.reliefs:
+            wait(processes, run)
+            return came, []
+        _wait_until(lambda: _has_reported(run, where, came), processes)
+    taken = []
+    for relieved in where.reliefs:
+        for cause in (relieved, None):
+            with in_the_way(where.without(cause) if cause else where, run, cluster):
+                taken.append(_turn(cause, run, where, processes))
+    if not all(process.poll() is None for process in processes):
+        _fail(run, "the training ended before its turns did")
+    return came, taken
 
 
-def _saved(records: Records, where: Setting) -> float:
-    """Free turns against the hindered ones that follow them, the middle one of these pairs.
-
-    By turns, as the speed of the machine itself changes from minute to minute.
-    """
-    medians = []
-    for turn in range(where.turns):
-        last = where.relief_step + (turn + 1) * TURN_STEPS
-        chosen = np.isin(records.steps["step"], range(last - TURN_STEPS + SETTLING_STEPS + 1, last + 1))
-        medians.append(float(np.median(records.steps["seconds"][chosen])))
-    pairs = zip(medians[::2], medians[1::2], strict=True)
-    return float(np.median([1 - free / hindered for free, hindered in pairs]))
+def _has_reported(run: RunFolder, where: Setting, came: float) -> bool:
+    enough = time.time() - came >= REPORTED_SECONDS
+    return enough and last_step(run) >= max(where.reported_from, where.from_step) + REPORTED_STEPS
 
 
-def _here(words: Sequence[str], run: RunFolder, where: Setting) -> None:
-    cores = sorted(os.sched_getaffinity(0))[: where.workers]
-    command = ["taskset", "-c", ",".join(map(str, cores)), *PYTHON, "dragoman.launch.ranks"]
-    command += [str(where.workers), *words]
-    environment = {**os.environ, **OURS}
+def _turn(
+    relieved: str | None, run: RunFolder, where: Setting, processes: Sequence[subprocess.Popen[str]]
+) -> Turn:
+    began, steps = time.time(), turns.steps_of_turn(where.period)
+
+    def is_over() -> bool:
+        made = steps_since(run, began + turns.SETTLING_SECONDS)
+        return made >= steps and time.time() - began >= turns.TURN_SECONDS
+
+    _wait_until(is_over, processes)
+    return Turn(relieved, began, time.time())
+
+
+def outcome_of(records: Records, where: Setting, came: float, taken: Sequence[Turn]) -> Outcome:
+    first, last = where.reported_from + 1, int(records.steps["step"].max())
+    if taken:
+        before = records.steps["ended"] <= taken[0].began
+        last = int(records.steps["step"][before].max())
+    part = between(records, first, last) if taken or first > 1 else records
+    return explained(part, turns.saved(records, taken, where.period), came)
+
+
+@contextmanager
+def _started_here(words: Sequence[str], run: RunFolder, where: Setting) -> Iterator[subprocess.Popen[str]]:
+    """Each rank on a core of its own."""
+    command = [*pinned(*cores(where.workers)), *PYTHON, "dragoman.launch.ranks", str(where.workers), *words]
     with _output(run.path, 0) as output:
         process = subprocess.Popen(
             command,
             stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
-            env=environment,
+            env={**os.environ, **OURS},
             start_new_session=True,
         )
         try:
-            wait([process], run)
+            yield process
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def _on_hosts(words: Sequence[str], run: RunFolder, where: Setting) -> None:
-    with (
-        Cluster(where.hosts, where.rate) as cluster,
-        started(cluster, ["--", *words], run, where) as processes,
-    ):
-        wait_for_step(0, run, processes)  # being slow from the start would only take longer
-        with _hindered(cluster, where):
-            wait_for_step(where.relief_step or NEVER, run, processes)
-        for turn in range(where.turns):
-            with nullcontext() if turn % 2 == 0 else _hindered(cluster, where):
-                wait_for_step(where.relief_step + (turn + 1) * TURN_STEPS, run, processes)
-        wait(processes, run)
 
 
 @contextmanager
@@ -216,47 +231,24 @@ def started(
     python: str = sys.executable,
     environment: Mapping[str, str] = OURS,
 ) -> Iterator[list[subprocess.Popen[str]]]:
-    """torchrun on every host, each on a core of its own: hosts must not take computing from each other."""
-    meeting = ["--nnodes", str(where.hosts), f"--nproc-per-node={where.workers}"]
-    meeting += ["--master-addr=h0", "--master-port=29500"]
+    """Ranks on every host, each host on a core of its own: hosts must not take computing from each other."""
+    size = where.hosts * where.workers
     with ExitStack() as files:
         processes = []
-        for host in range(where.hosts):
-            torchrun = [python, "-m", "torch.distributed.run", *meeting, f"--node-rank={host}"]
+        for host, core in enumerate(cores(where.hosts)):
             output = files.enter_context(_output(run.path, host))
-            processes.append(
-                cluster.popen(
-                    host,
-                    [*_pin(host), *torchrun, *words],
-                    env=environment,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
+            for local in range(where.workers):
+                place = ranks.place(host * where.workers + local, size, local, where.workers, "h0", PORT)
+                processes.append(
+                    cluster.popen(
+                        host,
+                        [*pinned(core), python, *words],
+                        env={**environment, **place},
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                    )
                 )
-            )
         yield processes
-
-
-def _pin(host: int) -> list[str]:
-    cores = sorted(os.sched_getaffinity(0))
-    return ["taskset", "-c", str(cores[host % len(cores)])]
-
-
-@contextmanager
-def _hindered(cluster: Cluster, where: Setting) -> Iterator[None]:
-    last = where.hosts - 1
-    with ExitStack() as causes:
-        if where.rate:
-            cluster.rate(where.rate)
-            causes.callback(cluster.rate, None)
-        if where.slow_host:
-            cluster.slow(last, where.slow_host)
-            causes.callback(cluster.slow, last, None)
-        if where.busy_neighbour:
-            neighbour = cluster.popen(last, [*_pin(last), sys.executable, "-c", "while True: pass"])
-            causes.callback(neighbour.kill)
-        if where.traffic:
-            causes.enter_context(cluster.traffic(0, 1, where.traffic))
-        yield
 
 
 @contextmanager
@@ -268,20 +260,34 @@ def _output(folder: Path, host: int) -> Iterator[int]:
 
 def wait_for_step(step: int, run: RunFolder, processes: Sequence[subprocess.Popen[str]]) -> None:
     """Until that step stands in the records (0: until there are records), or the training ends."""
+    _wait_until(lambda: last_step(run) >= step, processes)
+
+
+def _wait_until(is_so: Callable[[], bool], processes: Sequence[subprocess.Popen[str]]) -> None:
     ends = time.monotonic() + MOST_SECONDS
     while all(process.poll() is None for process in processes) and time.monotonic() < ends:
-        if last_step(run) >= step:
+        if is_so():
             return
-        time.sleep(0.1)
+        time.sleep(LOOK_SECONDS)
 
 
 def last_step(run: RunFolder) -> int:
     """-1 while the records are being created."""
+    return _asked(run, "SELECT coalesce(max(step), 0) FROM steps", otherwise=-1)
+
+
+def steps_since(run: RunFolder, began: float) -> int:
+    """That began later than this, and were written down."""
+    return _asked(run, f"SELECT count(*) FROM steps WHERE ended - 1e-6 * seconds_us >= {began!r}")
+
+
+def _asked(run: RunFolder, query: str, otherwise: int = 0) -> int:
+    """One number: reading all records time and again would take computing from the training."""
     try:
-        steps = database.read(run.records).steps["step"]
-    except DataError:
-        return -1
-    return int(steps.max()) if len(steps) else 0
+        with closing(sqlite3.connect(f"file:{run.records}?mode=ro", uri=True)) as records:
+            return int(records.execute(query).fetchone()[0])
+    except sqlite3.OperationalError:
+        return otherwise
 
 
 def wait(
@@ -292,8 +298,12 @@ def wait(
     for process in processes:
         process.wait(timeout=max(1.0, ends - time.monotonic()))
     if any(process.returncode for process in processes) and not _diverged(run):
-        said = "\n".join(path.read_text() for path in sorted(run.path.glob("said-*.txt")))
-        raise RuntimeError(f"{run.path}: the training failed\n{said[-4000:]}")
+        _fail(run, "the training failed")
+
+
+def _fail(run: RunFolder, why: str) -> None:
+    said = "\n".join(path.read_text() for path in sorted(run.path.glob("said-*.txt")))
+    raise RuntimeError(f"{run.path}: {why}\n{said[-4000:]}")
 
 
 def _diverged(run: RunFolder) -> bool:

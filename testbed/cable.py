@@ -3,7 +3,8 @@
     python cable.py HOST_PID SWITCH_PID PORT DELAY_SECONDS LOSS
 
 Makes eth0 in the host's network and PORT in the switch's, says "ready", and carries frames until its
-input is closed. The devices go with the process. Delay and loss are towards the host only. It costs CPU.
+input is closed. A line of input is a new delay. The devices go with the process. Delay and loss are towards
+the host only. It costs CPU.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 _CHECKSUM_TSO4 = 0x01 | 0x02
 _FRAME_BYTES = 70_000
 _FRAMES_AT_ONCE = 64
+_INPUT = 0
 
 
 def main() -> None:
@@ -56,9 +58,11 @@ def _carry(host: int, switch: int, delay_seconds: float, loss: float) -> None:
     under_way: deque[tuple[float, bytes]] = deque()  # when it is due at the host, and the frame
     while True:
         wait = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None
-        readable = select.select([host, switch, sys.stdin], [], [], wait)[0]
-        if sys.stdin in readable:
-            return
+        readable = select.select([host, switch, _INPUT], [], [], wait)[0]
+        if _INPUT in readable:
+            if not (line := os.read(_INPUT, 100)):
+                return
+            delay_seconds = float(line.split()[-1])
         if host in readable:
             for frame in _frames(host):
                 _write(switch, frame)

@@ -131,6 +131,11 @@ class Cluster:
         for link in self._links if host is None else [self._links[host]]:
             link.rate(rate)
 
+    def delay(self, seconds: float) -> None:
+        """Changes the delay of all links, also while something runs; they must have begun with one."""
+        for link in self._links:
+            link.delay(seconds)
+
     def link(self, one: int, other: int, rate: str | None) -> None:
         """A rate for what two hosts send each other, in each direction, also while something runs.
 

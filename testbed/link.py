@@ -40,6 +40,7 @@ class Link:
         self._rate: str | None = None
         self._peers: dict[str, int] = {}  # addresses with a rate of their own, and their classes
         self._cable: subprocess.Popen[str] | None = None
+        self._loss = loss
         self._netem = bool(delay_seconds or loss) and _has_netem(switch)
         if (delay_seconds or loss) and not self._netem:
             self._cable = _userspace_cable(host, switch, port, delay_seconds, loss)
@@ -47,14 +48,25 @@ class Link:
             names = ["name", port, "type", "veth", "peer", "name", "eth0", "netns", str(host.pid)]
             switch.network("ip", "link", "add", *names)
         if self._netem:
-            # netem's queue holds what is under way: 100,000 packets are 1 Gbit/s for a second
-            limits = ["delay", f"{delay_seconds}s", "loss", f"{loss:.4%}", "limit", "100000"]
-            switch.network("tc", "qdisc", "add", "dev", port, "root", "handle", "1:", "netem", *limits)
+            self.delay(delay_seconds)
         # no IPv6 link-local addresses: nothing but the hosts' own traffic is on the wire
         switch.network("ip", "link", "set", port, "addrgenmode", "none", "up")
         host.network("ip", "link", "set", "eth0", "addrgenmode", "none", "up")
         host.network("ip", "address", "add", address, "dev", "eth0")
         self.mend()
+
+    def delay(self, seconds: float) -> None:
+        """Of what the host receives. A link without delay or loss at its beginning has no queue for it."""
+        if self._cable:
+            assert self._cable.stdin
+            print(seconds, file=self._cable.stdin, flush=True)
+        elif self._netem:
+            # netem's queue holds what is under way: 100,000 packets are 1 Gbit/s for a second
+            limits = ["delay", f"{seconds}s", "loss", f"{self._loss:.4%}", "limit", "100000"]
+            place = ["dev", self._port, "root", "handle", "1:"]
+            self._switch.network("tc", "qdisc", "replace", *place, "netem", *limits)
+        else:
+            raise TestbedError("this link began without a delay, and cannot have one now")
 
     def rate(self, rate: str | None) -> None:
         """Of all that the host receives, and of what it sends to those it has no other rate for."""

@@ -200,6 +200,16 @@ def test_delay_is_added_once_each_way() -> None:
         assert 0.04 <= round_trip_seconds(cluster) < 0.07
 
 
+def test_a_delay_changes_while_something_runs(cluster: Cluster) -> None:
+    with Cluster(delay_seconds=0.02) as delayed:
+        delayed.delay(0.05)
+        assert 0.1 <= round_trip_seconds(delayed) < 0.14
+        delayed.delay(0.0)
+        assert round_trip_seconds(delayed) < 0.02
+    with pytest.raises(TestbedError, match="began without a delay"):
+        cluster.delay(0.05)
+
+
 def test_packets_are_lost_and_what_arrives_is_whole() -> None:
     receive = """
 import hashlib, socket

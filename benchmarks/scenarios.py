@@ -1,0 +1,315 @@
+"""What the truth bench trains: each scenario's cause, and what the report must say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.causes import Setting
+from benchmarks.ratios import MICROBATCH_TOKENS, TRIED_TOKENS, Speed
+from benchmarks.trainings import Outcome
+
+CORPORA: dict[str, dict[str, Any]] = {
+    "plenty": {"name": "demo", "pairs": 20_000},
+    "little": {"name": "demo", "pairs": 300, "vocabulary": 400},
+    "easy": {"name": "reversed", "pairs": 4_000, "vocabulary": 64},
+}
+# About 1.2 million parameters. The bench says how many tokens a step has.
+SPEED = f"""
+[model]
+width = 128
+heads = 4
+encoder_layers = 2
+decoder_layers = 2
+feedforward = 512
+[data]
+step = {TRIED_TOKENS}
+microbatch = {MICROBATCH_TOKENS}
+[train]
+steps = 100000
+schedule = "constant"
+rate = 0.002
+warmup_steps = 20
+clip_norm = 1.0
+[evaluate]
+every = 100000
+beam = 1
+train_sample_pairs = 60
+[checkpoint]
+every = 100000
+[measure]
+every = 5
+"""
+LEARNING = """
+[model]
+width = 64
+heads = 4
+encoder_layers = 1
+decoder_layers = 1
+feedforward = 128
+dropout = 0.0
+attention_dropout = 0.0
+feedforward_dropout = 0.0
+[data]
+step = 512
+microbatch = 512
+[train]
+steps = 900
+schedule = "inverse_sqrt"
+rate = 0.005
+warmup_steps = 60
+label_smoothing = 0.0
+clip_norm = 1.0
+[evaluate]
+every = 60
+beam = 1
+train_sample_pairs = 100
+[checkpoint]
+every = 1000
+"""
+CONFIGS = {"speed": SPEED, "learning": LEARNING}
+CHECKPOINT_EVERY = 4
+ROUND = 4  # of DiLoCo; from step 8 x 4 on rounds have this length
+
+Share = Callable[[Outcome], float]
+
+
+def of(id: str, name: str, times: float = 1.0) -> Share:
+    return lambda outcome: times * outcome.number(id, name)
+
+
+def settled(speed: Speed) -> Setting:
+    return Setting()
+
+
+def no_settings(speed: Speed) -> tuple[str, ...]:
+    return ()
+
+
+def nothing(outcome: Outcome) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    cause: str
+    expected: Mapping[str, str]  # finding -> verdict; several with | between them
+    where: Callable[[Speed], Setting] = settled
+    settings: Callable[[Speed], tuple[str, ...]] = no_settings
+    config: str = "speed"
+    corpus: str = "plenty"
+    says: tuple[tuple[str, str], ...] = ()  # finding and words that its answer or advice must have
+    silent: tuple[tuple[str, str], ...] = ()  # and words that it must not have
+    # Cause -> share of a step that the report lays to it, where it is taken away by turns.
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    also: Callable[[Outcome], str] = nothing  # what else the report has wrong
+
+
+EXPOSED = of("network", "exposed_share")
+STRAGGLER = of("network", "straggler_share", 2.0)  # the mean over two ranks, of which one waits
+DATA = of("device_utilisation", "data_share")
+CHECKPOINTS = of("device_utilisation", "checkpoint_share")
+BUSY = {"device_utilisation": "computing", "network": "single_machine"}
+WAITING = {"network": "bottleneck", "device_utilisation": "waiting_network"}
+SLOWER_RANK = {"network": "not_bottleneck|balanced", "device_utilisation": "waiting_straggler"}
+NO_MISMATCH = (("network", "that the exchange needs"),)
+SLOW_RANK = (("device_utilisation", "rank 1 on h1"), ("network", "rank 1 on h1"))
+
+
+def taken_from_others(outcome: Outcome) -> float:
+    return 1.0 - outcome.number("device_utilisation", "cpu_share")
+
+
+def link(ratio: float, network: str, device: str, turns: int = 3) -> Scenario:
+    return Scenario(
+        f"a link on which the exchange takes {ratio:g} x the computing",
+        {"network": network, "device_utilisation": device},
+        lambda speed: Setting(hosts=2, rate=speed.rate(ratio), reliefs=turns * ("rate",)),
+        silent=NO_MISMATCH,
+        shares={"rate": EXPOSED},
+    )
+
+
+def slow_host(share: float, **changes: Any) -> Scenario:
+    return Scenario(
+        f"host h1 has {100 * share:.0f} % of a core",
+        SLOWER_RANK,
+        lambda speed: Setting(hosts=2, slow_host=share, reliefs=3 * ("slow_host",)),
+        says=SLOW_RANK,
+        silent=NO_MISMATCH,
+        shares={"slow_host": STRAGGLER},
+    )
+
+
+def slow_data(ratio: float, verdict: str) -> Scenario:
+    return Scenario(
+        f"reading takes {ratio:g} x the computing",
+        {"device_utilisation": verdict, "network": "single_machine"},
+        lambda speed: Setting(hindrances=(speed.reader(ratio, 1),), reliefs=3 * ("slow-reader",)),
+        shares={"slow-reader": DATA},
+    )
+
+
+def slow_disk(ratio: float) -> Scenario:
+    """Below 1 a checkpoint is on the disk before the next one is due, and nothing waits for it."""
+    is_dear = ratio > 1
+    words = (("device_utilisation", "write checkpoints half as often"),)
+    return Scenario(
+        f"a checkpoint after every {CHECKPOINT_EVERY} steps, which takes {ratio:g} x their time to write",
+        BUSY,
+        lambda speed: Setting(
+            workers=2,
+            hindrances=(speed.disk(ratio, CHECKPOINT_EVERY),),
+            reliefs=3 * ("slow-disk",),
+            period=CHECKPOINT_EVERY,
+        ),
+        lambda speed: (f"checkpoint.every={CHECKPOINT_EVERY}",),
+        says=words if is_dear else (),
+        silent=() if is_dear else words,
+        shares={"slow-disk": CHECKPOINTS},
+    )
+
+
+def competitors(workers: int) -> Scenario:
+    return Scenario(
+        f"another program computes on each core of {workers} workers on one machine",
+        {"device_utilisation": "waiting_cpu", "network": "single_machine"},
+        lambda speed: Setting(workers=workers, competitors=workers, reliefs=3 * ("competitors",)),
+        shares={"competitors": taken_from_others},
+    )
+
+
+SCENARIOS = {
+    "compute-bound": Scenario("nothing: one worker on one core", BUSY),
+    "two-workers": Scenario("nothing: two workers on one machine", BUSY, lambda speed: Setting(workers=2)),
+    "fast-link": Scenario(
+        "nothing: two hosts, links as fast as memory",
+        {"network": "not_bottleneck|balanced", "device_utilisation": "computing"},
+        lambda speed: Setting(hosts=2),
+        silent=NO_MISMATCH,
+    ),
+    "slow-link-0.1": link(0.1, "not_bottleneck|balanced", "computing", turns=6),
+    "slow-link-0.4": link(0.4, "bottleneck|balanced", "computing|waiting_network", turns=4),
+    "slow-link-1": link(1, "bottleneck", "waiting_network"),
+    "slow-link-4": link(4, "bottleneck", "waiting_network"),
+    "bf16": Scenario(
+        "a link on which the exchange takes 1.5 x the computing, in bf16",
+        WAITING,
+        lambda speed: Setting(hosts=2, rate=speed.rate(1.5, sent_share=0.5), reliefs=3 * ("rate",)),
+        lambda speed: ("sync.wire=bf16",),
+        silent=NO_MISMATCH,
+        shares={"rate": EXPOSED},
+    ),
+    "diloco": Scenario(
+        f"a link on which an exchange takes 2 x the computing of the {ROUND} steps between two",
+        WAITING,
+        lambda speed: Setting(
+            hosts=2,
+            rate=speed.rate(2 * ROUND),
+            from_step=8 * ROUND,
+            reported_from=8 * ROUND,
+            reliefs=3 * ("rate",),
+            period=ROUND,
+        ),
+        lambda speed: ("sync.mode=diloco", f"sync.inner_steps={ROUND}"),
+        silent=NO_MISMATCH,
+        shares={"rate": EXPOSED},
+    ),
+    "latency": Scenario(
+        "a link as fast as any, and a message takes half the computing of a step to arrive",
+        WAITING,
+        lambda speed: Setting(
+            hosts=2, delay_seconds=round(speed.step_seconds / 2, 4), reliefs=3 * ("delay_seconds",)
+        ),
+        silent=NO_MISMATCH,
+        shares={"delay_seconds": EXPOSED},
+    ),
+    "two-by-two": Scenario(
+        "two hosts with two workers each, a link on which the exchange takes 1.5 x the computing",
+        WAITING,
+        lambda speed: Setting(
+            workers=2, hosts=2, rate=speed.rate(1.5, sent_share=1.5), reliefs=3 * ("rate",)
+        ),
+        silent=NO_MISMATCH,
+        shares={"rate": EXPOSED},
+    ),
+    "slow-host": slow_host(0.35),
+    "slower-host": slow_host(0.6),
+    "busy-neighbour": Scenario(
+        "another program computes on the core of h1",
+        SLOWER_RANK,
+        lambda speed: Setting(hosts=2, busy_neighbour=True, reliefs=3 * ("busy_neighbour",)),
+        says=SLOW_RANK[:1],
+        shares={"busy_neighbour": STRAGGLER},
+    ),
+    "other-traffic": Scenario(
+        "another program takes a third of a link on which the exchange takes as long as the computing",
+        WAITING,
+        lambda speed: Setting(hosts=2, rate=speed.rate(1), traffic=speed.rate(3), reliefs=3 * ("rate",)),
+        says=(("network", "other traffic"),),
+        shares={"rate": EXPOSED},
+    ),
+    "link-and-slow-host": Scenario(
+        "an exchange that takes 2 x the computing, and h1 has half a core",
+        WAITING,
+        lambda speed: Setting(hosts=2, rate=speed.rate(2), slow_host=0.5, reliefs=2 * ("rate", "slow_host")),
+        says=SLOW_RANK[1:],
+        silent=NO_MISMATCH,
+        shares={"rate": EXPOSED, "slow_host": STRAGGLER},
+    ),
+    "link-and-slow-data": Scenario(
+        "reading takes 2 x the computing, the exchange as long as that",
+        {"network": "bottleneck|balanced", "device_utilisation": "waiting_data"},
+        lambda speed: Setting(
+            hosts=2,
+            rate=speed.rate(1),
+            hindrances=(speed.reader(2),),
+            reliefs=2 * ("rate", "slow-reader"),
+        ),
+        silent=NO_MISMATCH,
+        shares={"rate": EXPOSED, "slow-reader": DATA},
+    ),
+    "slow-data": slow_data(1.5, "waiting_data"),
+    "slower-data": slow_data(0.15, "computing"),
+    "frequent-evaluation": Scenario(
+        "evaluations take a third of the time of the steps between them",
+        BUSY,
+        settings=lambda speed: (f"evaluate.every={speed.evaluate_every(1 / 3, 1)}",),
+        says=(("device_utilisation", "evaluate half as often"),),
+    ),
+    "slow-disk-0.5": slow_disk(0.5),
+    "slow-disk-1.5": slow_disk(1.5),
+    "slow-disk-4": slow_disk(4),
+    "competitor": competitors(1),
+    "competitors": competitors(2),
+    "overfitting": Scenario(
+        "300 training pairs, again and again",
+        {"overfitting": "yes"},
+        config="learning",
+        corpus="little",
+    ),
+    "converged": Scenario(
+        "an easy task, learnt to the end",
+        {"convergence": "converged", "overfitting": "no"},
+        settings=lambda speed: ("train.steps=1500", "evaluate.every=75"),
+        config="learning",
+        corpus="easy",
+    ),
+    "too-short": Scenario(
+        "stopped while the loss was falling",
+        {"convergence": "improving", "overfitting": "no"},
+        settings=lambda speed: ("train.steps=150", "evaluate.every=15", "train.rate=0.002"),
+        config="learning",
+        corpus="plenty",
+    ),
+    "diverged": Scenario(
+        "a learning rate that rises without end",
+        {"convergence": "diverged"},
+        settings=lambda speed: (
+            *("train.rate=3", "train.warmup_steps=600", "train.steps=600", "train.clip_norm=0"),
+        ),
+        config="learning",
+        corpus="easy",
+    ),
+}

@@ -1,0 +1,57 @@
+"""Causes taken away by turns, within one training: by what share are steps shorter without each of them?
+
+By turns, as the speed of the machine itself changes from minute to minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman.measure.records import Records
+
+TURN_SECONDS = 1.5  # at least
+TURN_STEPS = 8
+SETTLING_SECONDS = 0.3  # of a turn: queues empty or fill, connections come up to speed
+SETTLING_STEPS = 2
+
+
+@dataclass(frozen=True)
+class Turn:
+    relieved: str | None  # the cause that is away; None: all are in the way
+    began: float  # Unix time
+    ended: float
+
+
+def steps_of_turn(period: int) -> int:
+    """Whole ones, after those in which it settles. Of a longer period the first one settles."""
+    return SETTLING_STEPS + TURN_STEPS if period == 1 else 4 * period
+
+
+def saved(records: Records, turns: Sequence[Turn], period: int = 1) -> Mapping[str, float]:
+    """For each cause the share of its time by which a step is shorter without it.
+
+    A turn without a cause is compared with the one after it, and the middle one of these pairs counts.
+    """
+    shares: dict[str, list[float]] = {}
+    for free, hindered in zip(turns, turns[1:], strict=False):
+        if free.relieved is not None:
+            share = 1 - _step_seconds(records, free, period) / _step_seconds(records, hindered, period)
+            shares.setdefault(free.relieved, []).append(share)
+    return {cause: float(np.median(found)) for cause, found in shares.items()}
+
+
+def _step_seconds(records: Records, turn: Turn, period: int) -> float:
+    """The median step; where what costs time comes once in a period, the mean over whole periods.
+
+    Those hold what comes between steps as well.
+    """
+    number, ended, seconds = (records.steps[name] for name in ("step", "ended", "seconds"))
+    inside = (ended - seconds >= turn.began + SETTLING_SECONDS) & (ended <= turn.ended)
+    if period == 1:
+        return float(np.median(seconds[inside][SETTLING_STEPS:]))
+    ends = np.flatnonzero(inside & (number % period == 0))
+    first, last = ends[1], ends[-1]
+    return float((ended[last] - ended[first]) / (number[last] - number[first]))
