@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from dragoman import kinds
 from dragoman.data.card import Card, CorpusFacts
 from dragoman.data.tokens import Tokenizer
 from dragoman.errors import DataSetError, reading
@@ -102,10 +103,8 @@ class DataSet:
         self.path = path
         try:
             self.card = Card.load(path / "card.json")
-        except FileNotFoundError:
-            raise DataSetError(
-                "no data set here", path=path, hint="make one with: dragoman prepare ... -o DATA"
-            ) from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise kinds.refused(path, "data set") from None
         self.tokenizer = Tokenizer.load(path / VOCABULARY_FILE)
         if self.tokenizer.sha256 != self.card.vocabulary_sha256:
             raise DataSetError(

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 
 import dragoman
+from dragoman import kinds
 from dragoman.data.parallel import cores
 from dragoman.data.store import DataSet
 from dragoman.doctor import gpus
@@ -113,6 +114,7 @@ def _data(path: Path) -> Data:
 def _run_problem(path: Path) -> str:
     try:
         RunFolder(path).check_place()
+        kinds.check_for_run(path)
     except UsageError as error:
         return f"{error.where}: {error.what}"
     return ""

@@ -34,7 +34,7 @@ import numpy as np
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-from dragoman import atomic
+from dragoman import atomic, kinds
 from dragoman.errors import RecordsError, reading
 from dragoman.measure import plausible, untrusted
 from dragoman.measure.records import (
@@ -223,7 +223,7 @@ def _by_the_minute(name: str) -> str:
 def read(path: Path) -> Records:
     """The records of a run, also while it is running."""
     if not path.exists():
-        raise RecordsError("no records here", path=path, hint="give a run folder made by dragoman train")
+        raise kinds.refused(path.parent, "run")
     with reading(path, RecordsError), untrusted.opened(path) as database:
         # Not json.loads: it lets lone surrogates through, which nothing can print or write as UTF-8.
         facts = {key: from_json(value) for key, value in database.execute("SELECT key, value FROM facts")}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dragoman import kinds
 from dragoman.config import Training
 from dragoman.data.card import Card
-from dragoman.errors import DataError, UsageError
+from dragoman.errors import UsageError
 from dragoman.plan import calibrate, forecast, observed
 from dragoman.plan.cluster import Cluster, Link
 from dragoman.plan.forecast import Forecast
@@ -64,9 +65,8 @@ def _corpus(request: Request, past: Observed | None) -> Corpus:
     if request.data:
         try:
             card = Card.load(request.data / "card.json")
-        except FileNotFoundError:
-            hint = "make one with: dragoman prepare ... -o DATA"
-            raise DataError("no data set here", path=request.data, hint=hint) from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise kinds.refused(request.data, "data set") from None
         return Corpus.of(card)
     if past:
         said = ["the corpus of the run that it is planned by (--data DATA for another)"]

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dragoman import config
+from dragoman import config, kinds
 from dragoman.config import Model, Training
 from dragoman.data.store import VOCABULARY_FILE
 from dragoman.data.tokens import Tokenizer
@@ -39,9 +39,7 @@ def find(path: Path) -> Path:
         return _linked(folder.best)
     if steps := folder.checkpoint_steps():
         return folder.checkpoint(steps[-1])
-    raise UsageError(
-        "no model here", path=path, hint="give a run folder, its best, or one of its checkpoints"
-    )
+    raise kinds.refused(path, "model")
 
 
 def _linked(path: Path) -> Path:

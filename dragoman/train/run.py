@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from dragoman import atomic, config
+from dragoman import atomic, config, kinds
 from dragoman.config import Training
 from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
@@ -66,6 +66,7 @@ def check(job: Job) -> None:
             hint="prepare it again: with --dev, or without, then some pairs are held out",
         )
     job.folder.check_place()
+    kinds.check_for_run(job.folder.path)
     resume.check_settings(job.folder, job.settings)
 
 

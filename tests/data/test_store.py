@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.store import DataSet, Part, PartWriter, fingerprint
-from dragoman.errors import DataError, DataSetError
+from dragoman.errors import DataError, DataSetError, UsageError
 
 row = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=5)
 pairs = st.lists(st.tuples(row, row), min_size=1, max_size=12)
@@ -80,9 +80,9 @@ def test_a_copy_cut_short_or_incomplete_is_recognised_on_opening(
 
 
 def test_a_folder_without_a_card_is_no_data_set(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no data set here"):
+    with pytest.raises(UsageError, match="no data set here"):
         DataSet(tmp_path)
-    with pytest.raises(DataError, match="no data set here"):
+    with pytest.raises(UsageError, match="no data set here"):
         DataSet(tmp_path / "missing")
 
 

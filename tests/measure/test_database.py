@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dragoman.errors import DataError
+from dragoman.errors import DataError, UsageError
 from dragoman.measure.database import RecordsFile, attempts, last_reason, read
 from dragoman.measure.records import (
     COLUMNS,
@@ -137,7 +137,7 @@ def test_a_file_that_is_no_database_is_an_error_of_ours(content: bytes, tmp_path
     (tmp_path / "records.db").write_bytes(content)
     with pytest.raises(DataError, match="records"):
         read(tmp_path / "records.db")
-    with pytest.raises(DataError, match="no records here"):
+    with pytest.raises(UsageError, match="no run here"):
         read(tmp_path / "missing.db")
 
 

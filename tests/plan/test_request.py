@@ -37,7 +37,7 @@ def test_what_is_missing_is_said(changes: dict[str, object], complaint: str) -> 
 
 
 def test_a_data_set_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no data set here"):
+    with pytest.raises(UsageError, match="no data set here"):
         plan(replace(V100S, data=tmp_path))
 
 
