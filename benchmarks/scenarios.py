@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from benchmarks.causes import Setting
 from benchmarks.ratios import MICROBATCH_TOKENS, TRIED_TOKENS, Speed
 from benchmarks.trainings import Outcome
@@ -171,6 +173,21 @@ def slow_disk(ratio: float) -> Scenario:
     )
 
 
+def when_it_came(outcome: Outcome) -> str:
+    """Of the change in the network's answer: the step and the time at which the link became slow."""
+    steps, changes = outcome.records.steps, outcome.findings["network"].numbers.get("changes", [])
+    assert outcome.came
+    came = int(np.searchsorted(steps["ended"], outcome.came)) + 1
+    if len(changes) != 1:
+        return f"the network's answer has {len(changes)} changes"
+    step, late = changes[0]["step"], changes[0]["time"] - outcome.came
+    return (
+        ""
+        if abs(step - came) <= 3
+        else f"the link is said to have changed at step {step}, not {came}, {late:.1f} s late"
+    )
+
+
 def competitors(workers: int) -> Scenario:
     return Scenario(
         f"another program computes on each core of {workers} workers on one machine",
@@ -224,6 +241,13 @@ SCENARIOS = {
         ),
         silent=NO_MISMATCH,
         shares={"delay_seconds": EXPOSED},
+    ),
+    "link-slows-down": Scenario(
+        "a link on which the exchange takes 2 x the computing from the middle of the run on",
+        WAITING,
+        lambda speed: Setting(hosts=2, rate=speed.rate(2), from_step=speed.steps()),
+        silent=NO_MISMATCH,
+        also=when_it_came,
     ),
     "two-by-two": Scenario(
         "two hosts with two workers each, a link on which the exchange takes 1.5 x the computing",

@@ -86,7 +86,9 @@ class Bench:
         if scenario.config == "speed":
             settings = (f"data.step={self.speed.tokens}", *settings)
             if not where.reliefs:  # else it is ended after the last turn
-                steps = where.reported_from + self.speed.steps(where.hosts or where.workers)
+                steps = max(where.reported_from, where.from_step) + self.speed.steps(
+                    where.hosts or where.workers
+                )
                 settings = (f"train.steps={steps}", *settings)
         return self._train(name, scenario.config, scenario.corpus, settings, where, program)
 

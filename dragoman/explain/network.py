@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.explain import words
+from dragoman.explain.changes import CHANGES_EVIDENCE, EXCHANGE, Change, lasting_changes
 from dragoman.explain.counterfactual import (
     BOTTLENECK,
     NEGLIGIBLE,
@@ -44,15 +46,29 @@ def explain(records: Records) -> Finding:
     if without is None:
         return from_link(records, parts, gpu_use(records), numbers, evidence + mismatches)
     speedup = without.speedup(parts)
+    changes = [change for change in lasting_changes(records) if change.part == EXCHANGE]
+    if changes:
+        numbers["changes"] = [change.numbers for change in changes]
+        evidence.append(CHANGES_EVIDENCE)
+    said = [_answer(records, parts, without), *(f"{text}." for text in mismatches), *map(str, changes)]
     return Finding(
         id="network",
         verdict=verdict_of(speedup),
-        answer=" ".join([_answer(records, parts, without), *(f"{text}." for text in mismatches)]),
+        answer=" ".join(said),
         numbers=numbers | known(speedup_without_exchange=speedup),
         evidence=evidence,
         confidence="measured" if without.is_measured else "estimated",
-        advice=_advice(records, parts, without, mismatches),
+        advice=_advice(records, parts, without, mismatches) + _look_into(changes),
     )
+
+
+def _look_into(changes: Sequence[Change]) -> list[str]:
+    return [
+        f"find out what slowed the exchange at step {change.step:,}: before that a step took "
+        f"{words.seconds(change.before)}"
+        for change in changes
+        if change.after > change.before
+    ]
 
 
 def verdict_of(speedup: float) -> str:

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from dragoman.explain import words
+from dragoman.explain.changes import CHANGES_EVIDENCE, lasting_changes
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.parts import StepParts, settled, step_parts
 from dragoman.explain.straggler import host_of, rank_seconds
 from dragoman.measure.records import PHASES, Records
-
-CHANGED = 1.2  # times slower or faster from some step on is said; less is usual
-LEAST_SIDE = 0.1  # of the steps on either side of a change
 
 
 def explain(records: Records) -> Finding:
@@ -39,14 +37,18 @@ def explain(records: Records) -> Finding:
         numbers["phase_shares"] = {phase: seconds / parts.seconds for phase, seconds in phases.items()}
     if ranks := _by_rank(records):
         numbers["ranks"] = ranks
-    change = _change(*(records.steps[name][chosen] for name in ("step", "seconds", "ended")))
-    numbers |= change
+    changes = lasting_changes(records)
+    if changes:
+        numbers["changes"] = [change.numbers for change in changes]
     return Finding(
         id="step_time",
         verdict="stated",
-        answer=" ".join(filter(None, [_definition(records, numbers), _times(numbers), _pace(change)])),
+        answer=" ".join(filter(None, [_definition(records, numbers), _times(numbers), *map(str, changes)])),
         numbers=numbers,
-        evidence=[*_seconds_evidence(records, parts), *_evidence(per_step, bool(phases), bool(ranks))],
+        evidence=[
+            *_seconds_evidence(records, parts),
+            *_evidence(per_step, bool(phases), bool(ranks), bool(changes)),
+        ],
         confidence="measured" if has_each else "estimated",
     )
 
@@ -97,41 +99,6 @@ def _by_rank(records: Records) -> list[dict[str, Any]]:
     return rows
 
 
-def _change(steps: np.ndarray, seconds: np.ndarray, ended: np.ndarray) -> dict[str, float]:
-    """A lasting change of pace, and where: the split with the largest difference of medians.
-
-    Rented machines slow down when a burst allowance ends, or a neighbour arrives.
-    """
-    edge = max(20, int(LEAST_SIDE * len(seconds)))
-    if len(seconds) < 4 * edge or not np.isfinite(steps).all():
-        return {}
-    total = np.cumsum(np.log(seconds))
-    places = np.arange(edge, len(seconds) - edge)
-    before, after = total[places - 1] / places, (total[-1] - total[places - 1]) / (len(seconds) - places)
-    place = int(places[np.argmax((after - before) ** 2 * places * (len(seconds) - places))])
-    first, second = np.median(seconds[:place]), np.median(seconds[place:])
-    if not (second >= CHANGED * first or first >= CHANGED * second):
-        return {}
-    return known(
-        change_step=int(steps[place]),
-        change_after_seconds=ended[place] - ended[0] if ended[place] > ended[0] else None,
-        median_seconds_before_change=first,
-        median_seconds_after_change=second,
-    )
-
-
-def _pace(change: dict[str, float]) -> str:
-    if not change:
-        return ""
-    after = change.get("change_after_seconds")
-    when = f", {words.seconds(after)} into the run" if after else ""
-    first, second = (change[f"median_seconds_{side}_change"] for side in ("before", "after"))
-    return (
-        f"The pace changed at about step {change['change_step']:,}{when}: "
-        f"from {words.seconds(first)} to {words.seconds(second)} (medians)."
-    )
-
-
 def _seconds_evidence(records: Records, parts: StepParts) -> list[str]:
     facts = records.facts
     if facts.one_mean:
@@ -143,7 +110,7 @@ def _seconds_evidence(records: Records, parts: StepParts) -> list[str]:
     return [f"{lines} ({parts.steps * facts.steps_per_row:,} steps){holds}"]
 
 
-def _evidence(tokens: float | None, phases: bool, ranks: bool) -> list[str]:
+def _evidence(tokens: float | None, phases: bool, ranks: bool, changes: bool) -> list[str]:
     evidence = []
     if tokens:
         evidence.append("tokens: target tokens of all ranks, EOS included")
@@ -151,4 +118,6 @@ def _evidence(tokens: float | None, phases: bool, ranks: bool) -> list[str]:
         evidence.append("phase_seconds: mean over steps and ranks; exchange is the part not hidden")
     if ranks:
         evidence.append("ranks: each rank's phases, summed over log intervals")
+    if changes:
+        evidence.append(CHANGES_EVIDENCE)
     return evidence

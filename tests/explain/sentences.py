@@ -45,7 +45,7 @@ _TOKEN = re.compile(
 # Numbers that are part of how things are said, of a definition or of a threshold.
 _FIXED = re.compile(
     r"95% under|even flow: 25%|per 1,000 steps|\^-?[\d.]+|a curve needs \d+|a trend needs \d+|under 1 BLEU"
-    r"|90 % interval|x 4 bytes x 3|x 4 bytes|x 4 \(DiLoCo|to 0 at step|\bby its \w+"
+    r"|\d\d:\d\d:\d\d UTC|90 % interval|x 4 bytes x 3|x 4 bytes|x 4 \(DiLoCo|to 0 at step|\bby its \w+"
 )
 
 

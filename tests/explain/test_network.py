@@ -284,3 +284,23 @@ def test_a_round_of_diloco_also_ends_where_the_run_stops(reason: str | None, exc
     assert numbers["expected_bytes_per_step_per_host"] == pytest.approx(
         exchanges * build.Run().wire_bytes / 42
     )
+
+
+def test_a_link_that_slows_down_in_the_middle_of_a_run_is_told_with_its_step() -> None:
+    records = build.records()
+    for name in ("exchange_mean", "exchange_least", "exchange_most", "seconds"):
+        records.steps[name][250:] += 0.9
+    records.steps["ended"] += np.cumsum(np.where(np.arange(400) < 250, 0.0, 0.9))
+    finding = explain(records)
+    (change,) = finding.numbers["changes"]
+    assert change["step"] == 251
+    assert change["part_seconds_after"] - change["part_seconds_before"] == pytest.approx(0.9, rel=0.05)
+    assert any("at step 251" in advice for advice in finding.advice)
+    assert "changes" not in explain(build.records()).numbers
+
+
+def test_computing_that_slows_down_is_no_change_of_the_network() -> None:
+    records = build.records()
+    for name in ("forward_mean", "forward_least", "forward_most", "seconds"):
+        records.steps[name][250:] += 0.9
+    assert "changes" not in explain(records).numbers

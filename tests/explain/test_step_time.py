@@ -45,8 +45,10 @@ def test_first_steps_do_not_count() -> None:
 def test_lasting_change_of_pace_is_said() -> None:
     records = build.records()
     records.steps["seconds"][250:] *= 2
-    assert "pace changed at about step 251" in explain(records).answer
-    assert "pace changed" not in explain(build.records()).answer
+    finding = explain(records)
+    assert "pace changed at about step 251" in finding.answer
+    assert [change["step"] for change in finding.numbers["changes"]] == [251]
+    assert "changes" not in explain(build.records()).numbers
 
 
 def test_step_times_alone_are_enough() -> None:

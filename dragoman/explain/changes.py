@@ -1,0 +1,155 @@
+"""Lasting changes of pace within a run: at which step, when, from what to what, and in which part of a step.
+
+Rented machines and their links slow down when a burst allowance ends or a neighbour arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from dragoman.explain import words
+from dragoman.explain.finding import known
+from dragoman.explain.parts import settled
+from dragoman.measure.records import FIRST_DATE, Records
+from dragoman.plan.step import ROUND_SHARE
+
+CHANGED = 1.2  # times slower or faster is told; steps of one run differ by less for many reasons
+LEAST_SPELL = (12, 0.05)  # steps, and share of all: a pace that holds for less is a hiccup
+DEEPEST = 3  # spells are halved so many times at most, where they differ most
+MOST_TOLD = 3
+MOSTLY = 0.5  # of a change, for a part of the step to be what changed
+EXCHANGE = "the exchange"
+CHANGES_EVIDENCE = "changes: where the steps before and after differ most; medians of steps and their parts"
+# The least over ranks is what all have in common; how much a slow rank costs, the one that waits most shows.
+PARTS: dict[str, Callable[[Records], np.ndarray]] = {
+    EXCHANGE: lambda records: records.phase("exchange", "least"),
+    "the wait for the slowest rank": lambda records: (
+        records.phase("exchange", "most") - records.phase("exchange", "least")
+    ),
+    "the wait for data": lambda records: records.phase("data", "least"),
+    "computing": lambda records: sum(
+        (records.phase(name, "least") for name in ("forward", "backward", "optimizer")), np.zeros(())
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    step: int  # the first at the new pace
+    time: float  # when that step began; NaN where it is not known
+    into_run: float  # seconds since the first step
+    before: float  # median seconds of a step; of DiLoCo's rounds the mean step
+    after: float
+    part: str | None = None  # of a step, that changed: one of PARTS
+    part_before: float = float("nan")
+    part_after: float = float("nan")
+
+    def __str__(self) -> str:
+        when = f", {words.seconds(self.into_run)} into the run" if self.into_run > 0 else ""
+        if self.time > FIRST_DATE:
+            when += f" ({datetime.fromtimestamp(self.time, UTC):%H:%M:%S} UTC)"
+        text = f"The pace changed at about step {self.step:,}{when}: "
+        text += f"from {words.seconds(self.before)} to {words.seconds(self.after)} per step (medians)"
+        if self.part:
+            text += f"; {self.part} went from {words.seconds(self.part_before)}"
+            text += f" to {words.seconds(self.part_after)}"
+        return f"{text}."
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        return known(
+            step=self.step,
+            time=self.time,
+            seconds_into_run=self.into_run,
+            step_seconds_before=self.before,
+            step_seconds_after=self.after,
+            part=self.part,
+            part_seconds_before=self.part_before,
+            part_seconds_after=self.part_after,
+        )
+
+
+def lasting_changes(records: Records) -> list[Change]:
+    """In the order of the steps; at most the largest few."""
+    rows = _rows(records)
+    seconds = records.steps["seconds"][rows].mean(1)
+    number = records.steps["step"][rows[:, 0]] if len(rows) else np.array([])
+    if not np.isfinite(number).all():
+        return []
+    spells = _spells(seconds)
+    changes = [
+        _change(records, rows, before, after) for before, after in zip(spells, spells[1:], strict=False)
+    ]
+    told = sorted(changes, key=lambda change: -abs(np.log(change.after / change.before)))[:MOST_TOLD]
+    return sorted(told, key=lambda change: change.step)
+
+
+def _rows(records: Records) -> np.ndarray:
+    """Rows of the table of steps, in groups that are alike: single steps, or DiLoCo's rounds."""
+    every = records.facts.exchange_every
+    rows = np.flatnonzero(settled(records))
+    if every > 1:
+        # Rounds are shorter at the beginning of a run: that is no change of the machine's.
+        rows = rows[records.steps["step"][rows] > ROUND_SHARE * every]
+        begins = np.flatnonzero((records.steps["step"][rows] - 1) % every == 0)
+        rows = rows[begins[0] :] if len(begins) else rows[:0]
+    return rows[: len(rows) // every * every].reshape(-1, every)
+
+
+def _spells(seconds: np.ndarray) -> list[slice]:
+    """Stretches of their own pace, one after the other."""
+    least = max(LEAST_SPELL[0], int(LEAST_SPELL[1] * len(seconds)))
+    borders = [0, *_borders(np.log(seconds), 0, least, DEEPEST), len(seconds)]
+    while len(borders) > 2:
+        medians = [np.median(seconds[first:last]) for first, last in zip(borders, borders[1:], strict=False)]
+        steps = np.abs(np.diff(np.log(medians)))
+        if steps.min() >= np.log(CHANGED):
+            break
+        del borders[int(steps.argmin()) + 1]  # the two that differ least are one
+    return [slice(first, last) for first, last in zip(borders, borders[1:], strict=False)]
+
+
+def _borders(logs: np.ndarray, offset: int, least: int, depth: int) -> list[int]:
+    """Where the two sides differ most, and the same within each side."""
+    if depth == 0 or len(logs) < 2 * least:
+        return []
+    total, count = np.cumsum(logs), len(logs)
+    places = np.arange(least, count - least + 1)
+    before, after = total[places - 1] / places, (total[-1] - total[places - 1]) / (count - places)
+    place = int(places[np.argmax((after - before) ** 2 * places * (count - places))])
+    left = _borders(logs[:place], offset, least, depth - 1)
+    right = _borders(logs[place:], offset + place, least, depth - 1)
+    return [*left, offset + place, *right]
+
+
+def _change(records: Records, rows: np.ndarray, before: slice, after: slice) -> Change:
+    def medians(values: np.ndarray) -> tuple[float, float]:
+        groups = np.broadcast_to(values, records.steps["step"].shape)[rows].mean(1)
+        return float(np.median(groups[before])), float(np.median(groups[after]))
+
+    first, begin = rows[after.start, 0], rows[0, 0]
+    seconds, ended = records.steps["seconds"], records.steps["ended"]
+    slower = medians(seconds)
+    parts = {name: medians(part(records)) for name, part in PARTS.items()}
+    # Not NaN: where nobody recorded the parts of a step, none of them is what changed.
+    grown = {
+        name: (now - was) / (slower[1] - slower[0])
+        for name, (was, now) in parts.items()
+        if np.isfinite(now - was)
+    }
+    part = max(grown, key=lambda name: grown[name], default=None)
+    part = part if part and grown[part] >= MOSTLY else None
+    time = float(ended[first] - seconds[first])
+    return Change(
+        int(records.steps["step"][first]),
+        time,
+        float(time - (ended[begin] - seconds[begin])),
+        *slower,
+        part,
+        *(parts[part] if part else ()),
+    )
