@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dragoman.explain import cores as core_time
 from dragoman.explain import words
+from dragoman.explain.cores import Cores
 from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, without_exchange
 from dragoman.explain.finding import Finding, known
 from dragoman.explain.gpus import BUSY, GpuUse, gpu_use
@@ -21,6 +23,7 @@ CAUSES = {
     "waiting_network": "the exchange of gradients",
     "waiting_data": "data",
     "waiting_straggler": "a slower rank",
+    "waiting_cpu": "a core",
 }
 
 
@@ -28,34 +31,38 @@ def explain(records: Records) -> Finding:
     parts, gpu = step_parts(records), gpu_use(records)
     if parts is None or parts.computing is None:
         return _from_meters(records, parts, gpu)
-    losses = _losses(records, parts)
-    verdict = _verdict(parts, losses)
-    computing = parts.computing / parts.seconds
-    sentences = [_opening(records, parts, verdict, computing, losses)]
+    found = core_time.cores(records, parts)
+    losses = _losses(records, parts, found)
+    working = max(0.0, parts.computing - (found.waited if found else 0.0))
+    verdict = _verdict(parts, losses, working)
+    computing = working / parts.seconds
+    sentences = [_opening(records, parts, verdict, computing, found)]
     sentences += _remarks(records, verdict, computing, gpu)
     slow = straggler(records) if verdict == "waiting_straggler" else None
     return Finding(
         id="device_utilisation",
         verdict=verdict,
         answer=" ".join(sentences),
-        numbers=_numbers(records, parts, gpu) | (slow.numbers() if slow else {}),
-        evidence=_evidence(records, parts, gpu),
+        numbers=_numbers(records, parts, gpu, found) | (slow.numbers() if slow else {}),
+        evidence=_evidence(records, parts, gpu, found),
         confidence="unknown" if verdict == "unknown" else "measured",
         advice=_advice(records, parts, losses) + outside_advice(records),
     )
 
 
-def _losses(records: Records, parts: StepParts) -> dict[str, float]:
+def _losses(records: Records, parts: StepParts, found: Cores | None) -> dict[str, float]:
     """Seconds by which a step would be shorter without each cause of waiting, where known."""
     without = without_exchange(records, parts)  # as in the network's answer: both give the same figure
     link = parts.seconds - without.seconds if without else None
     causes = {"waiting_network": link, "waiting_data": parts.data, "waiting_straggler": parts.excess}
+    if found:
+        causes["waiting_cpu"] = found.lost
+        causes |= {name: max(0.0, (causes[name] or 0.0) - lost) for name, lost in found.behind.items()}
     return {name: lost for name, lost in causes.items() if lost is not None}
 
 
-def _verdict(parts: StepParts, losses: dict[str, float]) -> str:
+def _verdict(parts: StepParts, losses: dict[str, float], computing: float) -> str:
     """The dearest wait if it is worth naming; a wait is one as the network is a bottleneck (1.3 x)."""
-    computing = parts.computing or 0.0
     largest = max(losses, key=lambda name: losses[name], default=None)
     if largest and _gain(parts, losses[largest]) >= BOTTLENECK:
         return largest
@@ -69,10 +76,10 @@ def _gain(parts: StepParts, lost: float) -> float:
     return parts.seconds / max(parts.seconds - lost, 1e-3 * parts.seconds)
 
 
-def _opening(
-    records: Records, parts: StepParts, verdict: str, computing: float, losses: dict[str, float]
-) -> str:
+def _opening(records: Records, parts: StepParts, verdict: str, computing: float, found: Cores | None) -> str:
+    for_cores = found.waited if found and found.waited >= core_time.WORTH_SAYING * parts.seconds else None
     waits = {
+        "a core": for_cores,
         "the exchange": parts.link,
         "a slower rank": parts.straggler,
         "data": parts.data,
@@ -90,6 +97,12 @@ def _opening(
     if verdict == "waiting_straggler":
         who = straggler(records)
         text += f" The slow one is {who}." if who else " No rank is always the slow one: it changes."
+        its = found.ranks.get(who.rank) if found and who else None
+        if its is not None and its < 1 - 2 * core_time.WORTH_SAYING:
+            text += f" It got {words.share(its)} of the CPU time that it wanted: {core_time.who(records)}."
+    if found and (verdict == "waiting_cpu" or for_cores is not None and verdict != "waiting_straggler"):
+        text += f" The ranks got {words.share(found.share)} of the CPU time that they wanted: "
+        text += f"{core_time.who(records)}."
     return text
 
 
@@ -117,12 +130,12 @@ def flops_share(records: Records, parts: StepParts) -> float | None:
     return records.facts.flops_per_step / parts.seconds / float(np.median(peaks))
 
 
-def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None) -> dict[str, float]:
+def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None, found: Cores | None) -> dict[str, float]:
     cpu = mean(records.hosts["cpu_share"])
     utilisation = gpu.utilisation if gpu else cpu if records.facts.device == "cpu" else None
     outside = outside_seconds(records)
     return known(
-        compute_share=parts.share(parts.computing),
+        compute_share=parts.share(max(0.0, (parts.computing or 0.0) - (found.waited if found else 0.0))),
         flops_share=flops_share(records, parts),
         utilisation=utilisation,
         power_share=gpu.power_share if gpu else None,
@@ -134,15 +147,17 @@ def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None) -> dict[str
         optimizer_share=parts.share(parts.optimizer),
         gpu_memory_bytes=gpu.memory_bytes if gpu else None,
         **{f"{kind}_share": share for kind, share in (outside.shares() if outside else {}).items()},
-    )
+    ) | core_time.numbers(records, parts, found)
 
 
-def _evidence(records: Records, parts: StepParts, gpu: GpuUse | None) -> list[str]:
+def _evidence(records: Records, parts: StepParts, gpu: GpuUse | None, found: Cores | None) -> list[str]:
     evidence = [
         f"shares: phases of {parts.steps:,} steps, mean over ranks; computing is forward, backward, optimizer"
     ]
     if flops_share(records, parts) is not None:
         evidence.append("flops_share: the model's FLOPs in a step over its time and the measured matmul peak")
+    if found:
+        evidence.append("cpu_share: each rank's threads in steps: time run over time run or ready to run")
     if gpu:
         evidence.append("utilisation, power_share: the GPUs' own meters, during steps")
     elif records.facts.device == "cpu":
@@ -166,6 +181,8 @@ def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> lis
             advice.append(
                 f"an exchange that costs nothing: {gain}; the network's answer says what comes near"
             )
+        elif name == "waiting_cpu":
+            advice.append(f"{_about_cores(records)}: up to {gain}")
         elif name == "waiting_data":
             advice.append(f"data read ahead or from a faster disk: up to {gain}")
         else:
@@ -177,6 +194,14 @@ def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> lis
             ask = "how does its data reach it?" if who.waits_for_data else "what else runs there?"
             advice.append(f"{which} as fast as the others ({ask}): up to {gain}")
     return advice
+
+
+def _about_cores(records: Records) -> str:
+    if others := core_time.programs(records):
+        places = sorted({program.host for program in others if program.host})
+        where = f" on {words.hosts(places)}" if places else ""
+        return f"end or move {words.listed([program.name for program in others])}{where}"
+    return "fewer ranks or threads than cores, or a higher limit on the run's CPU"
 
 
 def _from_meters(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> Finding:

@@ -25,7 +25,14 @@ QUESTIONS = {
 VERDICTS = {
     "convergence": ("converged", "improving", "diverged", "unknown"),
     "overfitting": ("yes", "no", "unknown"),
-    "device_utilisation": ("computing", "waiting_network", "waiting_data", "waiting_straggler", "unknown"),
+    "device_utilisation": (
+        "computing",
+        "waiting_network",
+        "waiting_data",
+        "waiting_straggler",
+        "waiting_cpu",
+        "unknown",
+    ),
     "network": ("bottleneck", "balanced", "not_bottleneck", "single_machine", "unknown"),
 }
 STATED = ("stated", "unknown")  # where a question has no verdicts of its own

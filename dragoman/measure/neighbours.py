@@ -28,6 +28,10 @@ class Program(NamedTuple):
     cores: float  # that it used, on average
 
 
+# Programs that run others: what they run says more than their own name.
+_INTERPRETERS = ("python", "java", "perl", "ruby", "node", "bash", "sh", "Rscript", "julia")
+
+
 class _Process(NamedTuple):
     name: str
     parent: int
@@ -54,7 +58,10 @@ class Neighbours:
             earlier = before.get(number)
             if number not in ours and span > 0:
                 known = earlier.seconds if earlier and earlier.began == process.began else 0.0
-                used[process.name] = used.get(process.name, 0.0) + (process.seconds - known) / span
+                spent = (process.seconds - known) / span
+                if spent > 0:
+                    name = _running(number, process.name)
+                    used[name] = used.get(name, 0.0) + spent
         programs = [Program(name, cores) for name, cores in used.items() if cores >= LEAST_CORES]
         return sorted(programs, key=lambda program: -program.cores)[:MOST_NAMED]
 
@@ -93,6 +100,21 @@ def _parsed(stat: str) -> _Process:
     fields = after.split()
     seconds = (int(fields[11]) + int(fields[12])) * _TICK_SECONDS
     return _Process(before.partition("(")[2][:_LONGEST_NAME], int(fields[1]), seconds, int(fields[19]))
+
+
+def _running(number: int, name: str) -> str:
+    """The name, and of an interpreter also the file or module that it runs; no other arguments: secrets."""
+    if not name.startswith(_INTERPRETERS):
+        return name
+    with suppress(OSError):
+        words = (_PROC / str(number) / "cmdline").read_bytes().decode(errors="replace").split("\0")[1:]
+        while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
+            words = words[1:]
+        if words[:1] == ["-m"]:
+            words = words[1:]
+        if words and words[0] and not words[0].startswith("-"):
+            return f"{name} {Path(words[0]).name}"[:_LONGEST_NAME]
+    return name
 
 
 def _family(processes: dict[int, _Process], ranks: Collection[int]) -> set[int]:

@@ -46,6 +46,7 @@ _VERDICTS: dict[str, tuple[str, str]] = {
     "waiting_network": ("bad", "waiting for the exchange"),
     "waiting_data": ("bad", "waiting for data"),
     "waiting_straggler": ("bad", "waiting for a slow rank"),
+    "waiting_cpu": ("bad", "waiting for a core"),
     "bottleneck": ("bad", "the bottleneck"),
     "balanced": ("fair", "balanced"),
     "not_bottleneck": ("good", "not the bottleneck"),

@@ -22,6 +22,17 @@ from tests.explain import build
         ({"slow_rank": 3, "slow_by": 2.0}, "waiting_straggler"),
         ({"slow_rank": 1, "slow_by": 2.0, "ranks": 2}, "waiting_straggler"),
         ({"slow_rank": 0, "slow_data": 1.0}, "waiting_straggler"),
+        ({"counted_cores": [0.97] * 4}, "computing"),
+        ({"counted_cores": [0.85] * 4}, "computing"),
+        ({"counted_cores": [0.5] * 4}, "waiting_cpu"),
+        ({"counted_cores": [0.5] * 4, "hosts": 1}, "waiting_cpu"),
+        ({"counted_cores": [0.5] * 4, "exchange": 3.0}, "waiting_network"),
+        ({"counted_cores": [1, 1, 1, 0.5], "slow_rank": 3, "slow_by": 2.0}, "waiting_straggler"),
+        ({"counted_cores": [1, 0.5], "ranks": 2, "hosts": 1, "slow_rank": 1, "slow_by": 2.0}, "waiting_cpu"),
+        (
+            {"counted_cores": [1, 1], "ranks": 2, "hosts": 1, "slow_rank": 1, "slow_by": 2.0},
+            "waiting_straggler",
+        ),
         ({"evaluate_every": 2}, "computing"),
         ({"hosts": 1, "ranks": 1, "exchange": 0.0}, "computing"),
     ],
@@ -44,6 +55,50 @@ def test_flops_share_is_of_the_measured_peak() -> None:
     numbers = explain(build.records(peak_flops_per_second=5e12)).numbers
     assert numbers["flops_share"] == pytest.approx(2e12 / 0.988 / 5e12, rel=0.02)
     assert "flops_share" not in explain(build.records(changes={"flops_per_step": None})).numbers
+
+
+def beside(records: Records, **cores: float) -> Records:
+    """Programs that used so many cores of host 0, at two looks."""
+    names = list(cores) * 2
+    table = {"time": np.repeat([build.BEGAN + 30, build.BEGAN + 60], len(cores)), "name": np.array(names)}
+    used = np.array(list(cores.values()) * 2)
+    records.programs = {**table, "host": np.zeros(len(names)), "span": np.ones(len(names)), "cores": used}
+    return records
+
+
+def test_who_took_the_cores_is_named_and_the_gain_is_what_they_took() -> None:
+    records = beside(build.records(hosts=1, ranks=2, counted_cores=[0.52, 0.52]), burn=1.4, cron=0.1)
+    finding = explain(records)
+    assert finding.numbers["cpu_share"] == pytest.approx(0.52)
+    assert finding.numbers["programs"] == [{"name": "burn", "cores": 1.4}, {"name": "cron", "cores": 0.1}]
+    assert "The ranks got 52% of the CPU time that they wanted: burn used 1.4 cores" in finding.answer
+    assert finding.numbers["compute_share"] == pytest.approx(0.52 * 0.95 / 0.988, abs=0.02)
+    (times,) = map(float, re.findall(r"end or move burn and cron: up to ([0-9.]+) x", finding.advice[0]))
+    assert times == pytest.approx(1 / 0.53, abs=0.15)
+
+
+def test_waiting_for_a_core_is_the_others_waiting_too() -> None:
+    """Of two ranks on one machine one shares its core, computes twice as long, and the other waits for it."""
+    changes = {"hosts": 1, "ranks": 2, "slow_rank": 1, "slow_by": 2.0, "optimizer": 0.0}
+    finding = explain(build.records(**changes, counted_cores=[1.0, 0.5]))
+    (times,) = map(float, re.findall(r"up to ([0-9.]+) x faster", finding.advice[0]))
+    assert times == pytest.approx(2.0, abs=0.1)
+    assert sum(finding.numbers[name] for name in (*WAITS, "cpu_wait_share")) <= 1
+
+
+def test_a_slow_host_whose_core_is_shared_says_with_whom() -> None:
+    records = build.records(slow_rank=0, slow_by=2.0, counted_cores=[0.5, 1, 1, 1])
+    answer = explain(beside(records, burn=0.5)).answer
+    assert "It got 50% of the CPU time that it wanted: burn used 0.5 cores of host0." in answer
+
+
+def test_without_another_program_the_limit_or_the_lack_of_one_is_said() -> None:
+    records = build.records(hosts=1, counted_cores=[0.4] * 4)
+    assert "no other program was seen" in explain(records).answer
+    records.hosts["throttled_share"] = np.array([0.6])
+    assert "a limit on their group's CPU held them back 60% of the time" in explain(records).answer
+    records.hosts["stolen_share"] = np.array([0.3])
+    assert "the virtual machine's host kept 30% of the cores for others" in explain(records).answer
 
 
 def test_straggler_is_named_with_its_host() -> None:
