@@ -127,7 +127,7 @@ class Train(Section):
     seed: int = Field(1, ge=0, le=_MOST_SEED, description="for initial weights, order of pairs and dropout")
     steps: int = Field(100_000, ge=1, le=_MOST, description="optimizer updates")
     stop_at: int = Field(
-        0, ge=0, le=_MOST, description="stop here as by Ctrl-C: saved, not evaluated; 0 is never"
+        0, ge=0, le=_MOST, description="stop here as by SIGTERM: saved, not evaluated; 0 is never"
     )
     schedule: Literal["transformer", "inverse_sqrt", "linear", "cosine", "constant"] = Field(
         "transformer", description="how the learning rate changes over the steps"

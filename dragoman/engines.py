@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from dragoman import temporary
+from dragoman import temporary, terminal
 from dragoman.data.parallel import cores
 from dragoman.decode.engine import CTRANSLATE2_FILE, Engine
 from dragoman.decode.torch_engine import TorchEngine
@@ -70,7 +70,16 @@ def load_weights(
             hint="the run that it was made from, or what ct2-transformers-converter makes of it",
         )
     paths = models.find_several(model, average, of) if average > 1 else [model]
+    if average == 1 and (found := models.newer_than_used(model)):
+        terminal.warn(_newer(*found))
     return models.load(paths, torch.device("cpu")), _languages(models.find(paths[0]))
+
+
+def _newer(used: Path, newest: Path) -> str:
+    return (
+        f"note: {used.name} is used, the best that was scored; {newest.name} is newer and was not scored"
+        f"\n  to use that: {newest}"
+    )
 
 
 def _languages(checkpoint: Path) -> tuple[str, str] | None:

@@ -98,8 +98,10 @@ def train(
     from dragoman.launch import environment, ssh, worker
     from dragoman.launch.hosts import parse
     from dragoman.rundir import RunFolder
+    from dragoman.train import interrupt
 
-    is_rank = worker.is_rank()
+    if is_rank := worker.is_rank():
+        interrupt.die_at_once()  # no traceback while torch is loaded
     command = environment.command(shlex.join(["dragoman", *sys.argv[1:]]))
     filled = config.load(Training, settings, changes)
     if hosts and not is_rank:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -36,14 +36,25 @@ def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[np.ndarray]:
     return np.split(tokens.astype(np.int64), np.cumsum(lengths)[:-1])
 
 
-def translate_tokens(model: Transformer, rows: Sequence[np.ndarray], config: Evaluate) -> list[list[int]]:
+def translate_tokens(
+    model: Transformer,
+    rows: Sequence[np.ndarray],
+    config: Evaluate,
+    is_enough: Callable[[], bool] | None = None,
+) -> list[list[int]]:
     """The same from tokens, each row closed by EOS, to tokens without it."""
     options = Options(beam=config.beam, length_penalty=config.length_penalty)
-    return [found[0].tokens for found in hypotheses(model, rows, options)]
+    found = hypotheses(model, rows, options, is_enough)
+    return [best[0].tokens if best else [] for best in found]
 
 
-def hypotheses(model: Transformer, rows: Sequence[np.ndarray], options: Options) -> list[list[Hypothesis]]:
-    """The best translations of each row of tokens, in order."""
+def hypotheses(
+    model: Transformer,
+    rows: Sequence[np.ndarray],
+    options: Options,
+    is_enough: Callable[[], bool] | None = None,
+) -> list[list[Hypothesis]]:
+    """The best translations of each row of tokens, in order; none of those left when it is enough."""
     device = next(model.parameters()).device
     lengths = np.array([len(row) for row in rows])
     results: list[list[Hypothesis]] = [[] for _ in rows]
@@ -51,6 +62,8 @@ def hypotheses(model: Transformer, rows: Sequence[np.ndarray], options: Options)
     of_each = options.best if options.is_sampling else options.beam
     at_a_time = min(_SENTENCES, max(1, _HYPOTHESES // of_each))
     for start in range(0, len(rows), at_a_time):
+        if is_enough and is_enough():
+            break
         batch = by_length[start : start + at_a_time]
         source = torch.from_numpy(np.concatenate([rows[row] for row in batch])).to(device)
         found = _find(model, source, lengths[batch], options)

@@ -4,7 +4,8 @@ Requests and replies are lines of JSON on standard input and output, so no word 
 remote shell. An agent lives as long as its input: when the launcher ends, is killed or loses the
 connection, it has its ranks save, ends what is left of them, and goes. Nothing stays on a host.
 
-    {"do": "stop", "seconds": 300}            ends what runs: asked first, killed after so many seconds
+    {"do": "stop", "seconds": 300,            ends what runs: asked first by this signal, killed after so many
+     "signal": 15}                            seconds
     {"do": "run", "arguments": [...], ...}    starts Python; then {"line": ..., "is_error": ...} for each of
                                               its lines, {"exit": code}, and the agent leaves
     {"do": NAME, ...}                         calls a function of the table; {"answer": ...}, or
@@ -23,6 +24,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from signal import SIGTERM
 from typing import IO, Any
 
 import psutil
@@ -127,10 +129,10 @@ class Agent:
         for line in stream:
             self._say(line=line.rstrip("\n"), is_error=is_error)
 
-    def _stop(self, seconds: float) -> None:
+    def _stop(self, seconds: float, signal: int = SIGTERM) -> None:
         if self._process:
             with suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGTERM)
+                self._process.send_signal(signal)
             _end_children(seconds)
 
     def _say(self, **message: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from dataclasses import asdict, dataclass
 
@@ -29,6 +30,7 @@ def request(training: Training, node: Node) -> str:
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there are ranks to tell: no traceback
     asked = json.load(sys.stdin)
     training, node = Training(**asked["training"]), Node(**asked["node"])
     os.environ.update(environment.with_command(training.command))

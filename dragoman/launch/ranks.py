@@ -42,16 +42,16 @@ class Node:
 def run(words: Sequence[str], node: Node) -> int:
     """Runs Python with these words as ranks; their exit code. What they say goes where ours goes.
 
-    SIGINT, SIGTERM and SIGHUP are requests to stop: ranks get SIGTERM, save and leave.
+    SIGINT, SIGTERM and SIGHUP are requests to stop: ranks are told each of them, save and leave.
     """
-    requests: list[bool] = []
-    with stop_requests(lambda: requests.append(True)), ExitStack() as stack:
+    requests: list[int] = []
+    with stop_requests(requests.append), ExitStack() as stack:
         ranks = _start(words, node)
         stack.callback(_end, ranks, 0.0)  # whatever happens here, none of them stays
         while _running(ranks) and not _failed(ranks) and not requests:
             time.sleep(_LOOK_SECONDS)
         if requests:
-            _end(ranks, SAVE_SECONDS)
+            _pass_on(requests, ranks, SAVE_SECONDS)
             return _after_a_request(ranks)
         _wait(ranks, _LAST_WORDS_SECONDS)
         failed = _failed(ranks)
@@ -93,6 +93,18 @@ def _failed(ranks: Sequence[subprocess.Popen[bytes]]) -> dict[int, int]:
     """The exit codes that are not 0, by local rank."""
     codes = {local_rank: rank.poll() for local_rank, rank in enumerate(ranks)}
     return {local_rank: code for local_rank, code in codes.items() if code}
+
+
+def _pass_on(requests: list[int], ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
+    """Tells the ranks of each request, also of those to come, until they have left; kills those that stay."""
+    deadline = time.monotonic() + seconds
+    while (running := _running(ranks)) and time.monotonic() < deadline:
+        while requests:
+            number = requests.pop(0)
+            for rank in running:
+                rank.send_signal(number)
+        time.sleep(_LOOK_SECONDS)
+    _end(ranks, 0.0)
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:

@@ -6,6 +6,7 @@ import json
 import queue
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -128,10 +129,10 @@ class Remote:
         """Runs Python with these arguments and this text as its input. The last thing asked of an agent."""
         self._ask(do="run", arguments=list(arguments), text=text, environment=dict(environment))
 
-    def stop(self, seconds: float = SAVE_SECONDS) -> None:
-        """Asks what was started to save and leave; after so many seconds it is killed."""
+    def stop(self, seconds: float = SAVE_SECONDS, number: int = signal.SIGTERM) -> None:
+        """Asks what was started, by this signal, to save and leave; after so many seconds it is killed."""
         with suppress(DragomanError):  # gone already
-            self._ask(do="stop", seconds=seconds)
+            self._ask(do="stop", seconds=seconds, signal=int(number))
 
     def _ask(self, **request: Any) -> None:
         if not self._greeted:

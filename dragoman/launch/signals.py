@@ -1,4 +1,7 @@
-"""What a launcher does with SIGINT, SIGTERM and SIGHUP: each is a request to stop the run."""
+"""What a launcher does with SIGINT, SIGTERM and SIGHUP: each is a request to stop the run.
+
+Ranks are told which it was: after SIGINT they also score the model, for the others there may be no time.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def stop_requests(note: Callable[[], None]) -> Iterator[None]:
-    """Calls `note` for each request. A signal that was ignored stays ignored: nohup does that to SIGHUP."""
+def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
+    """Calls `note` with the signal of each request. One that is ignored stays so, as SIGHUP by nohup."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     for number, handler in before.items():
         if handler != signal.SIG_IGN:
-            signal.signal(number, lambda *_: note())
+            signal.signal(number, lambda signum, _: note(signum))
     try:
         yield
     finally:

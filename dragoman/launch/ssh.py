@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman import terminal
@@ -23,8 +24,15 @@ from dragoman.launch.ranks import Node
 from dragoman.launch.remote import Remote
 from dragoman.launch.signals import stop_requests
 
-_STOP = None  # among the events: the user wants to stop. The others are numbers of hosts that have ended.
-Events = queue.SimpleQueue[int | None]
+
+@dataclass(frozen=True)
+class _Stop:
+    """Among the events: the user wants to stop. The others are numbers of hosts that have ended."""
+
+    signal: int
+
+
+Events = queue.SimpleQueue[int | _Stop]
 
 
 def training(config: str, data: Path, run: Path, start_from: Path | None, command: str) -> Training:
@@ -48,7 +56,7 @@ def run(training: Training, hosts: Sequence[Host]) -> int:
             part = Node(host.workers, first_rank, size, address, port)
             remote.start(["-m", node.MODULE], node.request(training, part), environment.for_every_host())
             first_rank += host.workers
-        with stop_requests(lambda: events.put(_STOP)):
+        with stop_requests(lambda number: events.put(_Stop(number))):
             return _outcome(_watch(remotes, events))
 
 
@@ -88,7 +96,7 @@ def _remote(number: int, host: Host, width: int, events: Events) -> Remote:
             with _printing:
                 (terminal.warn if is_error else terminal.say)(f"{host.name:<{width}} | {line}")
         except BrokenPipeError:  # nobody reads any more
-            events.put(_STOP)
+            events.put(_Stop(signal.SIGTERM))
 
     return Remote(host.name, show, lambda: events.put(number))
 
@@ -99,15 +107,17 @@ def _watch(remotes: Sequence[Remote], events: Events) -> list[Remote]:
     good = {0}
     while running:
         event = events.get()
-        if event is _STOP:
-            good.add(-signal.SIGTERM)  # it had not begun
+        if isinstance(event, _Stop):
+            good.add(-event.signal)  # it had not begun
+            for number in running:
+                remotes[number].stop(SAVE_SECONDS, event.signal)
         else:
             running.discard(event)
             if remotes[event].exit_code in good:
                 continue
             failed.append(remotes[event])
-        for number in running:
-            remotes[number].stop(SAVE_SECONDS if event is _STOP else AFTER_LOSS_SECONDS)
+            for number in running:
+                remotes[number].stop(AFTER_LOSS_SECONDS)
     return failed
 
 

@@ -44,6 +44,7 @@ class Evaluation(BaseModel):
     bleu: Score
     chrf: Score
     seconds: float
+    at_stop: bool = False  # made because the run was stopped, between two of `evaluate.every`
 
     def goodness(self, metric: str) -> float:
         """More is better, whatever the metric."""

@@ -151,6 +151,15 @@ def saved_state(path: Path) -> SavedState:
         return SavedState.model_validate_json((path / STATE_FILE).read_bytes())
 
 
+def is_scored(path: Path) -> bool:
+    """Was this step evaluated? One whose state cannot be read says nothing."""
+    try:
+        state = saved_state(path)
+    except (CheckpointError, OSError):
+        return True
+    return any(evaluation.step == state.step for evaluation in state.history)
+
+
 def _replica_state(path: Path) -> ReplicaState:
     with reading(path / STATE_FILE, CheckpointError):
         return ReplicaState.model_validate_json((path / STATE_FILE).read_bytes())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,11 +16,12 @@ from dragoman.data.tokens import PAD
 from dragoman.decode.translate import length_limits, translate_tokens
 from dragoman.measure.quality import Evaluation, Sample, Score, bleu, chrf
 from dragoman.model import Transformer
-from dragoman.sync.agree import decided_by_main
+from dragoman.sync.agree import any_rank, decided_by_main
 from dragoman.sync.world import World
 from dragoman.train.state import State
 from dragoman.train.step import tensors
 
+Enough = Callable[[], bool]  # should an evaluation under way be given up?
 _LOSS_TOKENS = 4_096  # of one forward, both sides together: without gradients this is little memory
 
 
@@ -41,13 +42,24 @@ class Evaluator:
 
     def evaluate(self, state: State) -> tuple[Evaluation, list[Sample]]:
         """Collective. The evaluation is the same on every rank; samples are for rank 0."""
+        return self._evaluate(state, None)
+
+    def evaluate_until(self, is_enough: Enough, state: State) -> tuple[Evaluation, list[Sample]] | None:
+        """The same, or None as soon as any rank has had enough. Collective."""
+        try:
+            return self._evaluate(state, is_enough)
+        except _GivenUp:
+            return None
+
+    def _evaluate(self, state: State, is_enough: Enough | None) -> tuple[Evaluation, list[Sample]]:
         began = time.monotonic()
         model = state.model
         model.eval()
         try:
-            eval_loss = self._loss(model, self._dev, np.arange(len(self._dev)))
-            sample_loss = self._loss(model, self._data.train, self._train_sample)
-            translations = self._translate(model)
+            self._agree_on(is_enough)
+            eval_loss = self._loss(model, self._dev, np.arange(len(self._dev)), is_enough)
+            sample_loss = self._loss(model, self._data.train, self._train_sample, is_enough)
+            translations = self._translate(model, is_enough)
         finally:
             model.train()
         # Rank 0 alone scores; the others wait in the broadcast.
@@ -66,25 +78,33 @@ class Evaluator:
         return evaluation, self._samples(translations)
 
     @torch.no_grad()
-    def _loss(self, model: Transformer, part: Part, rows: np.ndarray) -> float:
+    def _loss(self, model: Transformer, part: Part, rows: np.ndarray, is_enough: Enough | None) -> float:
         """Per target token over these rows. Collective."""
         total, tokens = 0.0, 0
         pieces = _by_tokens(part, rows, _LOSS_TOKENS)
         for piece in pieces[self._world.rank :: self._world.size]:
+            if is_enough and is_enough():
+                break
             microbatch = load(part, piece)
             total += float(model(*tensors(microbatch, self._world.device), self._label_smoothing))
             tokens += microbatch.target_tokens
+        self._agree_on(is_enough)
         loss, count = self._world.sum([total, float(tokens)])
         return loss / count
 
-    def _translate(self, model: Transformer) -> list[str]:
+    def _agree_on(self, is_enough: Enough | None) -> None:
+        """All ranks give up, or none. Collective, where it can be given up at all."""
+        if is_enough and any_rank(self._world, is_enough()):
+            raise _GivenUp
+
+    def _translate(self, model: Transformer, is_enough: Enough | None) -> list[str]:
         """Every dev sentence; each rank does its share, spread over all lengths. Collective."""
         source = self._dev.source
         lengths = source.lengths(np.arange(len(self._dev)))
         mine = np.argsort(lengths, kind="stable")[self._world.rank :: self._world.size]
-        found = translate_tokens(
-            model, [source.take(mine[i : i + 1])[0] for i in range(len(mine))], self._config
-        )
+        rows = [source.take(mine[i : i + 1])[0] for i in range(len(mine))]
+        found = translate_tokens(model, rows, self._config, is_enough)
+        self._agree_on(is_enough)
         results = torch.full((len(self._dev), max(length_limits(lengths))), PAD, dtype=torch.int64)
         for row, tokens in zip(mine.tolist(), found, strict=True):
             results[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.int64)
@@ -98,6 +118,10 @@ class Evaluator:
             Sample(source=sources[i], reference=self._references[i], translation=translations[i])
             for i in chosen.tolist()
         ]
+
+
+class _GivenUp(Exception):
+    """On all ranks at the same place."""
 
 
 def _by_tokens(part: Part, rows: np.ndarray, tokens: int) -> list[np.ndarray]:

@@ -1,10 +1,16 @@
-"""Ctrl-C, SIGTERM and a closed terminal as a wish: the step under way is finished, the state saved."""
+"""Ctrl-C, SIGTERM and a closed terminal as a wish: the step under way is finished, the state saved.
+
+After Ctrl-C somebody waits who may want to use the model, so it is scored as well. SIGTERM mostly means that
+the machine will be gone in seconds: there is only time to save.
+"""
 
 from __future__ import annotations
 
 import signal
+import time
 from types import FrameType
 
+_SAME_SECONDS = 1.0  # one Ctrl-C may arrive twice: from the terminal, and from a launcher that passes it on
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -15,15 +21,21 @@ def die_at_once() -> None:
 
 
 class Interrupt:
-    """Becomes `wanted` at the first signal. Further ones change nothing: launchers send several."""
+    """Becomes `wanted` at the first signal, and `is_hurried` at any but Ctrl-C, or at a second one."""
 
     def __init__(self) -> None:
         self.wanted = False
+        self.is_hurried = False
+        self._first = 0.0
         for number in _heard():
             signal.signal(number, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.wanted = True
+        now = time.monotonic()
+        is_second = self.wanted and now - self._first > _SAME_SECONDS
+        if not self.wanted:
+            self.wanted, self._first = True, now
+        self.is_hurried = self.is_hurried or is_second or number != signal.SIGINT
 
 
 def _heard() -> list[signal.Signals]:

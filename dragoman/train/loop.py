@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from dragoman.data.batches import Batches, Lookahead, Step
 from dragoman.measure import clock
 from dragoman.measure.phases import Phases
+from dragoman.measure.quality import Evaluation, Sample
 from dragoman.measure.recorder import Recorder, StepRow
 from dragoman.measure.tensorboard import Curves
 from dragoman.train import stopping
@@ -21,6 +23,9 @@ from dragoman.train.state import State, StepOutcome
 from dragoman.train.step import Stepper
 from dragoman.train.stopping import StopReason
 from dragoman.train.view import View
+
+# The most an evaluation may take after Ctrl-C. torchrun kills its ranks 30 s later, and they must save too.
+_STOP_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ def train(state: State, run: Run) -> StopReason:
         if reason in (None, StopReason.FINISHED) and _due(config.evaluate.every, state, run, reason):
             is_kept = _evaluate(state, run, pace)
             reason = reason or stopping.after_evaluation(state)
+        if reason == StopReason.STOPPED:
+            _evaluate_at_stop(state, run)
         if _is_worth_saving(state, reason) and (is_kept or _due(config.checkpoint.every, state, run, reason)):
             _save(state, run)
         if reason:
@@ -92,9 +99,8 @@ def _due(every: int, state: State, run: Run, reason: StopReason | None) -> bool:
 def _owes_evaluation(state: State, run: Run) -> bool:
     """At the start of an attempt: a model that has learnt elsewhere is scored as it is, and a run that was
     stopped at a step with an evaluation had none there, because stopping must not take long."""
-    is_done = any(evaluation.step == state.step for evaluation in state.history)
     is_learnt = state.step > 0 or run.begins_learnt
-    return is_learnt and not is_done and _due(state.config.evaluate.every, state, run, None)
+    return is_learnt and not state.is_scored and _due(state.config.evaluate.every, state, run, None)
 
 
 def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
@@ -114,12 +120,35 @@ def _evaluate(state: State, run: Run, pace: Pace) -> bool:
     began = clock.seconds()
     with run.recorder.standing_still("evaluation", state.step):
         evaluation, samples = run.evaluator.evaluate(state)
-        run.recorder.evaluation(evaluation)
-        state.history.append(evaluation)
-        run.curves.evaluation(evaluation, samples)
-        run.view.evaluation(evaluation, samples, is_best=state.best() is evaluation)
+        _note(evaluation, samples, state, run)
     pace.evaluation(clock.seconds() - began)
     return state.is_among_the_best(evaluation)
+
+
+def _evaluate_at_stop(state: State, run: Run) -> None:
+    """After Ctrl-C, so that `best` need not be older than what was learnt; given up where it takes long."""
+    if state.step == state.config.train.stop_at or state.is_scored:
+        return
+    began, usual = clock.seconds(), state.history[-1].seconds if state.history else 0.0
+
+    def is_enough() -> bool:
+        is_late = max(usual, clock.seconds() - began) > _STOP_SECONDS
+        return is_late or run.interrupt.is_hurried or run.saver.has_failed
+
+    if not is_enough():
+        run.view.say("Stopping: the model is scored first. Ctrl-C again skips that.")
+    with run.recorder.standing_still("evaluation", state.step):
+        if made := run.evaluator.evaluate_until(is_enough, state):
+            evaluation, samples = made
+            is_due = _due(state.config.evaluate.every, state, run, None)
+            _note(evaluation.model_copy(update={"at_stop": not is_due}), samples, state, run)
+
+
+def _note(evaluation: Evaluation, samples: Sequence[Sample], state: State, run: Run) -> None:
+    run.recorder.evaluation(evaluation)
+    state.history.append(evaluation)
+    run.curves.evaluation(evaluation, samples)
+    run.view.evaluation(evaluation, samples, is_best=state.best() is evaluation)
 
 
 def _save(state: State, run: Run) -> None:

@@ -42,6 +42,18 @@ def find(path: Path) -> Path:
     raise kinds.refused(path, "model")
 
 
+def newer_than_used(path: Path) -> tuple[Path, Path] | None:
+    """Of a run: the checkpoint that stands for it, and its newest one where that is newer and not scored."""
+    folder = RunFolder(path)
+    steps = folder.checkpoint_steps()
+    if (path / MODEL_FILE).exists() or not steps:
+        return None
+    used, newest = find(path), folder.checkpoint(steps[-1])
+    if used == newest or checkpoint.is_scored(newest):
+        return None
+    return used, newest
+
+
 def _linked(path: Path) -> Path:
     """What `best` names now: a run that goes on may have it name another checkpoint at any moment."""
     return path.parent / path.readlink() if path.is_symlink() else path

@@ -224,6 +224,9 @@ def _say_end(job: Job, state: State, reason: StopReason, shown: View) -> None:
     if best := state.best():
         shown.say(best.best_by(state.config.evaluate.metric))
     run = shlex.quote(str(job.folder.path))
+    if best and reason == StopReason.STOPPED and not state.is_scored:
+        newest = shlex.quote(str(job.folder.checkpoint(state.step)))
+        shown.say(f"Step {state.step:,} is not scored. To use it: dragoman translate {newest}")
     shown.say(f"How it went: dragoman report {run}")
     if reason != StopReason.DIVERGED:
         shown.say(f'Try it: echo "..." | dragoman translate {run}')

@@ -54,6 +54,11 @@ class State:
         self.target_tokens += outcome.target_tokens
         self.pairs += batch.pairs
 
+    @property
+    def is_scored(self) -> bool:
+        """Was an evaluation made at this step?"""
+        return any(evaluation.step == self.step for evaluation in self.history)
+
     def is_among_the_best(self, evaluation: Evaluation) -> bool:
         """Would its checkpoint be one of the best that are kept?"""
         metric = self.config.evaluate.metric

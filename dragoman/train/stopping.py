@@ -35,9 +35,12 @@ def after_step(state: State, outcome: StepOutcome) -> StopReason | None:
 
 
 def after_evaluation(state: State) -> StopReason | None:
-    """Patience: the last so many evaluations are all no better than the best before them. 0 is endless."""
+    """Patience: the last so many evaluations are all no better than the best before them. 0 is endless.
+
+    Those made because the run was stopped do not count: it would end elsewhere than an unbroken one.
+    """
     metric, patience = state.config.evaluate.metric, state.config.evaluate.patience
-    if not patience or len(state.history) <= patience:
+    goodness = [evaluation.goodness(metric) for evaluation in state.history if not evaluation.at_stop]
+    if not patience or len(goodness) <= patience:
         return None
-    goodness = [evaluation.goodness(metric) for evaluation in state.history]
     return StopReason.PATIENCE if max(goodness[-patience:]) <= max(goodness[:-patience]) else None

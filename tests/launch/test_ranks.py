@@ -22,9 +22,23 @@ sys.exit(1)
 """
 WAITS = """
 import signal, sys
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(sys.argv[1])))
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda *_: sys.exit(int(sys.argv[1])))
 print("up", flush=True)
 signal.pause()
+"""
+# Leaves at the second signal, and says which they were.
+TELLS_SIGNALS = """
+import signal, sys
+heard = []
+def note(number, frame):
+    print("heard", number, flush=True)
+    heard.append(number)
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, note)
+print("up", flush=True)
+while len(heard) < 2:
+    signal.pause()
 """
 ONE_FAILS = f"""
 import os
@@ -81,6 +95,16 @@ def test_a_wish_to_stop_is_passed_on_and_told_apart_by_whether_all_saved() -> No
     code, stderr = stopped("1")
     assert code == 1
     assert "2 of 2 ranks ended before they had saved" in stderr
+
+
+def test_ranks_are_told_each_signal_and_can_tell_ctrl_c_from_the_end_of_a_machine() -> None:
+    with runs.started([*LAUNCHER, "1", "-c", TELLS_SIGNALS]) as process:
+        assert process.stdout
+        for said in ("up", "heard 2", "heard 15"):
+            assert process.stdout.readline() == f"{said}\n"
+            if said != "heard 15":
+                process.send_signal(signal.SIGINT if said == "up" else signal.SIGTERM)
+        assert process.wait(runs.WAIT_SECONDS) == 0
 
 
 def test_ranks_end_with_a_launcher_that_is_killed_before_they_run_any_code_of_ours() -> None:

@@ -80,6 +80,7 @@ def test_ctrl_c_saves_and_leaves_no_process(cluster: Cluster, task: Task, tmp_pa
     last = max(runs.steps_in_log(run))
     assert f"h0 | Stopped at step {last}, saved. To go on: dragoman train {task.config} " in stdout
     assert "--hosts h0:1,h1:1" in stdout.rpartition("To go on: ")[2]
+    assert f"h0 | evaluation at step {last}: " in stdout
     assert RunFolder(run).checkpoint_steps()[-1] == last
     wait_until_only_ssh_is_left(cluster)
 

@@ -4,15 +4,22 @@ import os
 import shlex
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import psutil
+import pytest
 
 from dragoman.rundir import RunFolder
+from dragoman.train import checkpoint, interrupt, loop, models
+from dragoman.train.checkpoint import SavedState
+from dragoman.train.interrupt import Interrupt
+from dragoman.train.stopping import StopReason
 from tests.train import runs
-from tests.train.conftest import Unbroken
+from tests.train.conftest import Here, Unbroken
 from tests.train.runs import Task
 
+FAR = ("train.steps=100000", "evaluate.every=16", "evaluate.metric=loss")
 # The second rank takes its time before it imports anything.
 LATE = """
 import os, signal, time
@@ -40,6 +47,80 @@ def test_a_signal_saves_and_tells_the_command_to_go_on(
     result = subprocess.run([*runs.DRAGOMAN, *command], capture_output=True, timeout=runs.WAIT_SECONDS)
     assert result.returncode == 0, result.stderr
     assert runs.trained(run) == runs.trained(unbroken(2))
+
+
+def last_state(run: Path) -> SavedState:
+    folder = RunFolder(run)
+    return checkpoint.saved_state(folder.checkpoint(folder.checkpoint_steps()[-1]))
+
+
+def interrupted(here: Here, run: Path, number: int, *settings: str) -> None:
+    """A run in this process that gets a signal between its first evaluation and its second."""
+
+    def send() -> None:
+        runs.wait_until("step 18", lambda: runs.reached(run, 18))
+        os.kill(os.getpid(), number)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert here.train(run, *FAR, *settings) == StopReason.STOPPED
+    sender.join()
+
+
+def test_after_ctrl_c_the_model_is_scored_and_may_be_the_best(
+    here: Here, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    interrupted(here, tmp_path, signal.SIGINT)
+    stopped = last_state(tmp_path)
+    assert stopped.step > 16
+    assert [(evaluation.step, evaluation.at_stop) for evaluation in stopped.history] == [
+        *((step, False) for step in range(16, stopped.step, 16)),
+        (stopped.step, True),
+    ]
+    folder = RunFolder(tmp_path)
+    assert folder.best.resolve() == folder.checkpoint(stopped.step)
+    assert models.newer_than_used(tmp_path) is None
+    if stopped.step < runs.LAST:  # it goes on as one that was never stopped
+        here.train(tmp_path, "evaluate.metric=loss")
+        assert runs.trained(tmp_path) == runs.trained(unbroken(1))
+
+
+def test_sigterm_leaves_no_time_for_scores(here: Here, tmp_path: Path) -> None:
+    interrupted(here, tmp_path, signal.SIGTERM)
+    stopped = last_state(tmp_path)
+    assert stopped.history[-1].step < stopped.step
+    assert not any(evaluation.at_stop for evaluation in stopped.history)
+
+
+def test_scores_that_take_too_long_are_given_up_and_the_state_is_saved(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_STOP_SECONDS", 0.0)
+    interrupted(here, tmp_path, signal.SIGINT)
+    stopped = last_state(tmp_path)
+    assert stopped.history[-1].step < stopped.step == runs.steps_in_log(tmp_path)[-1]
+
+
+def test_a_second_ctrl_c_hurries_and_the_same_one_heard_twice_does_not(
+    monkeypatch: pytest.MonkeyPatch, world_of_one: None
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(interrupt.time, "monotonic", lambda: now)
+    wish = Interrupt()
+    heard = [(wish.wanted, wish.is_hurried)]
+    for now in (10.0, 10.5, 12.0):  # noqa: B007  the clock above reads it
+        signal.raise_signal(signal.SIGINT)
+        heard.append((wish.wanted, wish.is_hurried))
+    assert heard == [(False, False), (True, False), (True, False), (True, True)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_any_other_signal_hurries_also_after_ctrl_c(number: int, world_of_one: None) -> None:
+    wish = Interrupt()
+    signal.raise_signal(signal.SIGINT)
+    assert not wish.is_hurried
+    signal.raise_signal(number)
+    assert wish.is_hurried
 
 
 def test_ranks_whose_launcher_is_killed_save_and_leave(task: Task, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from dragoman import engines
 from dragoman.errors import DataError, UsageError
 from dragoman.explain.finding import unknown
 from dragoman.measure import database
@@ -32,6 +33,33 @@ def test_a_run_its_best_and_its_checkpoints_are_models(unbroken: Unbroken) -> No
 def test_without_a_best_the_newest_is_the_model(unbroken: Unbroken, tmp_path: Path) -> None:
     run = runs.copy_stopped_at(unbroken(1), tmp_path / "run", 16)
     assert models.find(run) == RunFolder(run).checkpoint(16)
+
+
+def test_a_newer_checkpoint_that_was_not_scored_is_told(
+    here: Here, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that is stopped between two evaluations, with no time for one more."""
+    here.train(tmp_path, "evaluate.every=2", "checkpoint.every=2", "train.stop_at=3")
+    folder = RunFolder(tmp_path)
+    assert models.newer_than_used(tmp_path) == (folder.checkpoint(2), folder.checkpoint(3))
+    assert f"Step 3 is not scored. To use it: dragoman translate {folder.checkpoint(3)}" in runs.log(tmp_path)
+    capsys.readouterr()
+    engines.load(tmp_path, "torch")
+    said = capsys.readouterr().err
+    assert "step-00000002 is used" in said and str(folder.checkpoint(3)) in said
+    for named in (folder.best, folder.checkpoint(2), folder.checkpoint(3)):
+        assert models.newer_than_used(named) is None
+
+
+def test_a_newest_checkpoint_that_is_used_or_was_scored_is_not_told(
+    unbroken: Unbroken, tmp_path: Path
+) -> None:
+    run = unbroken(1)
+    folder = RunFolder(run)
+    assert folder.checkpoint_steps()[-1] == runs.LAST
+    assert models.newer_than_used(run) is None, "it was scored, whichever is better"
+    before = runs.copy_stopped_at(run, tmp_path / "run", 8)
+    assert models.newer_than_used(before) is None, "there is no other"
 
 
 def test_what_is_no_model_is_said_with_what_would_be(tmp_path: Path) -> None:

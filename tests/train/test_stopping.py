@@ -57,6 +57,13 @@ def test_patience_ends_when_nothing_got_better(bleus: list[float], patience: int
         assert found == (StopReason.PATIENCE if stops else None)
 
 
+def test_evaluations_made_because_a_run_was_stopped_leave_patience_as_it_was() -> None:
+    run = state([5, 4, 3], evaluate={"patience": 2})
+    assert stopping.after_evaluation(run) == StopReason.PATIENCE
+    run.history[1] = run.history[1].model_copy(update={"at_stop": True})
+    assert stopping.after_evaluation(run) is None
+
+
 def test_a_step_ends_the_run_for_the_gravest_reason() -> None:
     going = state(train={"steps": 10, "most_bad_steps": 3})
     going.step = 1

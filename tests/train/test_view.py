@@ -163,5 +163,7 @@ def test_on_a_terminal_a_bar_is_drawn_and_ctrl_c_saves(task: Task, tmp_path: Pat
     assert "training" in text and "━" in text
     assert re.search(r"step [\d,]+/100,000", text)
     assert "To go on: dragoman train" in text
+    last = runs.steps_in_log(tmp_path)[-1]
+    assert f"evaluation at step {last}:" in runs.log(tmp_path)
     assert "Traceback" not in text
     assert "━" not in runs.log(tmp_path)
