@@ -28,7 +28,7 @@ def explain_files(records: Records) -> Finding:
     return Finding(
         id="checkpoint_files",
         verdict="stated",
-        answer=f"{len(files)} files: {'; '.join(listed)}.",
+        answer=f"{words.counted(len(files), 'file')}: {'; '.join(listed)}.",
         numbers={"files": files},
         evidence=["files: the newest checkpoint's folder and manifest"],
     )
@@ -44,7 +44,7 @@ def explain_size(records: Records) -> Finding:
         if expected:
             finding.answer += f" By arithmetic it would be about {words.size(expected)}: {arithmetic}."
         return finding
-    text = f"{words.size(total)} in {len(files)} files."
+    text = f"{words.size(total)} in {words.counted(len(files), 'file')}."
     if parameters and expected:
         numbers |= known(bytes_per_parameter=total / parameters)
         text = f"{words.size(total)}, {total / parameters:.1f} bytes per parameter."

@@ -151,9 +151,8 @@ def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None, found: Core
 
 
 def _evidence(records: Records, parts: StepParts, gpu: GpuUse | None, found: Cores | None) -> list[str]:
-    evidence = [
-        f"shares: phases of {parts.steps:,} steps, mean over ranks; computing is forward, backward, optimizer"
-    ]
+    steps = words.counted(parts.steps, "step")
+    evidence = [f"shares: phases of {steps}, mean over ranks; computing is forward, backward, optimizer"]
     if flops_share(records, parts) is not None:
         evidence.append("flops_share: the model's FLOPs in a step over its time and the measured matmul peak")
     if found:

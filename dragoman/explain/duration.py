@@ -10,6 +10,15 @@ from dragoman.explain.outside import event_seconds
 from dragoman.measure.records import Records
 
 ENDED_BY_ITSELF = ("finished", "no improvement")
+# The parts of a run's time in numbers, and what text and charts call them.
+PARTS = {
+    "training_seconds": "training",
+    "evaluation_seconds": "evaluation",
+    "checkpoint_seconds": "checkpoints",
+    "startup_seconds": "start-up",
+    "restart_seconds": "restarts",
+    "other_seconds": "other",
+}
 RECENT_STEPS = 200  # their mean tells the pace of the steps to come
 
 
@@ -168,15 +177,14 @@ def _money(records: Records, price_per_hour: float | None) -> float | None:
 
 
 def _answer(records: Records, numbers: dict[str, float], price_per_hour: float | None) -> str:
-    steps = f"{numbers['steps']:,} steps" if "steps" in numbers else "the run"
+    steps = words.counted(int(numbers["steps"]), "step") if "steps" in numbers else "the run"
     if "wall_seconds" in numbers:
         text = f"{words.seconds(numbers['wall_seconds'])} for {steps}"
     elif "training_seconds" in numbers:
         text = f"{words.seconds(numbers['training_seconds'])} inside {steps}; time between was not recorded"
     else:
         text = "Not known"
-    names = ("training", "evaluation", "checkpoint", "startup", "restart", "other")
-    spent = {name: numbers.get(f"{name}_seconds", 0.0) for name in names}
+    spent = {name: numbers.get(number, 0.0) for number, name in PARTS.items()}
     if "wall_seconds" in numbers:
         parts = [f"{name} {words.seconds(value)}" for name, value in spent.items() if value > 0]
         text += f": {', '.join(parts)}" if parts else ""
@@ -188,7 +196,7 @@ def _answer(records: Records, numbers: dict[str, float], price_per_hour: float |
     text += f" {_ending(records, numbers)}"
     if "money" in numbers:
         fewest, most = min(_hosts(records)), max(_hosts(records))
-        hosts = f"{most} host{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} hosts"
+        hosts = words.counted(most, "host") if fewest == most else f"{fewest} to {most} hosts"
         text += f" At {price_per_hour:g} per host and hour, {hosts}: {numbers['money']:.2f}."
     return text.strip()
 

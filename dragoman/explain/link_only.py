@@ -81,9 +81,7 @@ def from_link(
         because += " (needed: the parameters, or their gradients' bytes)"
         return unknown("network", because, numbers).model_copy(update={"evidence": evidence})
     judgement = judge(records, parts, gpu)
-    numbers |= known(
-        implied_bits_per_second=8 * moved / parts.seconds, implied_bytes_per_second=moved / parts.seconds
-    )
+    numbers |= known(implied_bits_per_second=8 * moved / parts.seconds)
     if gpu:
         numbers |= known(power_share=gpu.power_share)
     if judgement.port:

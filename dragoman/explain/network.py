@@ -94,7 +94,7 @@ def _numbers(records: Records, parts: StepParts, without: WithoutExchange | None
 
 def _evidence(records: Records, parts: StepParts, without: WithoutExchange | None) -> list[str]:
     facts = records.facts
-    evidence = [f"step_seconds: mean of {parts.steps:,} steps"]
+    evidence = [f"step_seconds: mean of {words.counted(parts.steps, 'step')}"]
     if parts.link is not None:
         evidence.append("exposed_share: least exposed exchange of any rank in each step, over the step")
     if parts.straggler is not None:

@@ -65,7 +65,7 @@ def _key(attempt: Attempt) -> str:
 
 
 def _described(attempt: Attempt) -> str:
-    text = f"{attempt.ranks} rank{'s' * (attempt.ranks > 1)}"
+    text = words.counted(attempt.ranks, "rank")
     if hosts := attempt.placement.get("hosts"):
         text += f" on {words.hosts(hosts)}"
         text += f" ({RunFacts.model_validate(attempt.placement).way})" if len(hosts) > 1 else ""

@@ -64,11 +64,12 @@ def _microbatches(records: Records) -> dict[str, float]:
 def _definition(records: Records, numbers: dict[str, Any]) -> str:
     settings, ranks = records.facts.settings, records.facts.ranks
     text = "A step is one update of the weights"
-    text += f" by {ranks} rank{'s' * (ranks > 1)} together" if ranks else ""
+    text += f" by {words.counted(ranks, 'rank')}{' together' * (ranks > 1)}" if ranks else ""
     if count := numbers.get("microbatches"):
         unit, microbatch = settings.get("data.unit", "tokens"), settings["data.microbatch"]
         each = f", {numbers['microbatches_per_rank']:.3g} per rank" if ranks else ""
-        text += f": about {count:,} microbatch{'es' * (count > 1)}{each}, of up to {microbatch:,} {unit}"
+        parts = words.counted(count, "microbatch", "microbatches")
+        text += f": about {parts}{each}, of up to {microbatch:,} {unit}"
     tokens = numbers.get("tokens_per_step")
     return f"{text}{f', {tokens:,.0f} target tokens in all' if tokens else ''}."
 
@@ -104,7 +105,8 @@ def _seconds_evidence(records: Records, parts: StepParts) -> list[str]:
     if facts.one_mean:
         return [f"mean_seconds: {facts.one_mean}; how single steps differed is not known"]
     if facts.step_interval is None:
-        return [f"seconds: {parts.steps:,} steps, from end to end, without evaluations and checkpoints"]
+        steps = words.counted(parts.steps, "step")
+        return [f"seconds: {steps}, from end to end, without evaluations and checkpoints"]
     lines = f"seconds: means over {facts.step_interval:,} steps each, as the log has them"
     holds = "; evaluations in between are in them" if facts.seconds_include_evaluations else ""
     return [f"{lines} ({parts.steps * facts.steps_per_row:,} steps){holds}"]

@@ -43,6 +43,11 @@ def count(value: float) -> str:
     return f"{value / 1e6:.3g} million" if abs(value) < 999.5e6 else f"{value / 1e9:,.1f} billion"
 
 
+def counted(number: int, noun: str, several: str = "") -> str:
+    """1 step, 2,000 steps; `several` where an s does not make the plural."""
+    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
+
+
 def share(value: float) -> str:
     return f"{100 * value:.2g}%" if abs(value) < 0.01 else f"{100 * value:.0f}%"
 

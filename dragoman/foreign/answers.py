@@ -121,7 +121,7 @@ def _add_reading(gathered: Gathered, records: Records, findings: dict[str, Findi
         wrong = words.rate(kilobytes * 1000)
         network.answer += f" {kilobytes:,.0f} KB/s on the interface is {rate}, not {wrong} (KB are bytes)."
     written: list[Reading] = gathered.value("nic_readings") or []
-    expected = network.numbers.get("implied_bytes_per_second")
+    expected = network.numbers.get("implied_bits_per_second", 0.0) / 8
     if written and not expected:
         network.answer += (
             f' What "{written[0].text}" means cannot be checked: the bytes of a step are not known.'
@@ -133,7 +133,7 @@ def _add_reading(gathered: Gathered, records: Records, findings: dict[str, Findi
 def _meaning(written: list[Reading], expected: float) -> str:
     read, found = best(written, expected)
     if found is None:
-        return f'"{read.text}" fits the {words.size(expected)}/s that the steps must have sent in no unit.'
+        return f'"{read.text}" fits the {words.rate(8 * expected)} that the steps must have sent in no unit.'
     if found.as_written:
         return f'"{read.text}" agrees with that.'
     bits = f", {words.rate(8 * found.bytes_per_second)}" if found.unit.endswith("B/s") else ""

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from dragoman import terminal
 from dragoman.explain import words
+from dragoman.explain.duration import PARTS
 from dragoman.report import units
 from dragoman.report.compare import Comparison, PhaseSpeed
 from dragoman.report.compare_facts import Difference
@@ -107,7 +108,8 @@ def _or_none(rows: list[Difference], what: str) -> list[str]:
 
 def _phase(row: PhaseSpeed) -> tuple[str, ...]:
     share = "" if row.difference_share is None else words.share(row.difference_share)
-    return (row.phase, _seconds(row.a_seconds), _seconds(row.b_seconds), share)
+    name = PARTS.get(f"{row.phase}_seconds", row.phase)
+    return (name, _seconds(row.a_seconds), _seconds(row.b_seconds), share)
 
 
 def _seconds(value: float | None) -> str:

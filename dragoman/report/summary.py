@@ -88,8 +88,10 @@ def headline(records: Records, findings: Sequence[Finding]) -> str:
     parts = []
     if (bleu := numbers.get("convergence", {}).get("best_bleu")) is not None:
         parts.append(f"{bleu:.1f} BLEU")
-    steps = numbers.get("duration", {}).get("steps") or len(records.steps["step"])
-    parts.append(f"{steps:,} steps")
+    # A row without a number is a mean that somebody wrote down.
+    steps = numbers.get("duration", {}).get("steps") or int(np.isfinite(records.steps["step"]).sum())
+    if steps or not len(records.steps["step"]):
+        parts.append(words.counted(steps, "step"))
     if (wall := numbers.get("duration", {}).get("wall_seconds")) is not None:
         parts.append(words.seconds(wall))
     placed = longest(records)
@@ -102,8 +104,8 @@ def headline(records: Records, findings: Sequence[Finding]) -> str:
 
 def machines(records: Records) -> str:
     facts = records.facts
-    ranks = "" if facts.ranks is None else f"{facts.ranks} rank{'s' * (facts.ranks != 1)}"
-    hosts = f"{len(facts.hosts)} host{'s' * (len(facts.hosts) != 1)}" if facts.hosts else ""
+    ranks = "" if facts.ranks is None else words.counted(facts.ranks, "rank")
+    hosts = words.counted(len(facts.hosts), "host") if facts.hosts else ""
     return f"{ranks} on {hosts}" if ranks and hosts else ranks or hosts
 
 

@@ -17,7 +17,7 @@ def _share(value: float) -> str:
 
 _BY_ENDING: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("bits_per_second", words.rate),
-    ("bytes_per_second", lambda value: f"{words.size(value)}/s"),
+    ("bytes_per_second", lambda value: words.rate(8 * value)),  # of networks: links are sold in bits
     ("tokens_per_second", lambda value: f"{round(value):,}"),
     ("seconds", words.seconds),
     ("share", _share),
@@ -60,7 +60,9 @@ def label(name: Any) -> str:
             text, bound = text.removesuffix(ending), ending
     unit = next((unit for unit in _UNITS if text.endswith(unit)), "") if _writer(text) is not plain else ""
     text = text.removesuffix(unit).replace("_seconds_", "_") + bound
-    return text.replace("_", " ").replace("bleu", "BLEU").replace("chrf", "chrF")
+    return (
+        text.replace("_", " ").replace("bleu", "BLEU").replace("chrf", "chrF").replace("startup", "start-up")
+    )
 
 
 def plain(value: float) -> str:

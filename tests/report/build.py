@@ -302,6 +302,7 @@ _NUMBERS: dict[str, dict[str, Any]] = {
     "network": {
         "exposed_share": 0.63,
         "straggler_share": 0.05,
+        "step_seconds": 1.57,
         "step_seconds_without_exchange": 0.52,
         "bytes_per_step_per_host": 365e6,
         "expected_bytes_per_step_per_host": 365.25e6,

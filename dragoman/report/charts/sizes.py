@@ -6,29 +6,28 @@ import math
 from typing import Any
 
 from dragoman.explain import words
+from dragoman.explain.duration import PARTS
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
 from dragoman.report import units
 from dragoman.report.charts.figure import Chart, Missing, Trace, axis, bars_layout, literal, numbers, short
 
-_PARTS = {
-    "training_seconds": ("training", "--phase-forward"),
-    "evaluation_seconds": ("evaluation", "--phase-data"),
-    "checkpoint_seconds": ("checkpoints", "--phase-optimizer"),
-    "startup_seconds": ("start-up", "--series-5"),
-    "restart_seconds": ("restarts", "--phase-exchange"),
+_COLORS = {
+    "training_seconds": "--phase-forward",
+    "evaluation_seconds": "--phase-data",
+    "checkpoint_seconds": "--phase-optimizer",
+    "startup_seconds": "--series-5",
+    "restart_seconds": "--phase-exchange",
+    "other_seconds": "--muted",
 }
 
 
 def duration_split(records: Records, finding: Finding) -> Chart | Missing:
     title = "Where the time went"
-    known = {name: _positive(finding.numbers.get(name)) for name in _PARTS}
+    known = {name: _positive(finding.numbers.get(name)) for name in PARTS}
     if not any(known.values()):
         return Missing(title, "the run's parts were not timed")
-    parts = [(*_PARTS[name], value) for name, value in known.items() if value]
-    rest = _positive(finding.numbers.get("wall_seconds")) - sum(known.values())
-    if rest > 0.005 * sum(known.values()):
-        parts.append(("other", "--muted", rest))
+    parts = [(PARTS[name], _COLORS[name], value) for name, value in known.items() if value]
     total = sum(value for _, _, value in parts)
     scale, unit = next(
         (s, u) for s, u in ((1, "seconds"), (60, "minutes"), (3600, "hours")) if total < 180 * s or s == 3600

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dragoman.explain import words
+from dragoman.explain.counterfactual import link_rate
 from dragoman.explain.finding import Finding
+from dragoman.explain.traffic import is_one_machine
 from dragoman.measure.records import PHASES, Records, Table
 from dragoman.report.charts import thin
 from dragoman.report.charts.figure import Chart, Key, Missing, axis, bars_layout, dots, line, numbers
@@ -14,56 +16,61 @@ from dragoman.report.charts.speed import PHASE_NAMES, host_name, over_time
 _FAR_ABOVE = 8  # a link this many times the traffic would press the traffic flat
 _STEPS_PER_POINT = 3  # of the scatter: fewer, and a step's burst falls into its neighbour's point
 _LENS_SAMPLES = 60
+ONE_MACHINE = "all ranks ran on one machine, and their gradients crossed no network"
 
 
 def with_and_without(records: Records, finding: Finding) -> Chart | Missing:
     title = "The same step with and without the exchange"
-    probes = [probe.numbers for probe in records.probes_of("exchange")]
     names = {"step_seconds": "as trained", "step_seconds_without_exchange": "without exchange"}
-    columns = [[probe[name] for probe in probes if np.isfinite(probe.get(name, np.nan))] for name in names]
-    if not all(columns):
-        return Missing(title, "no step was probed without the exchange")
-    medians = [float(np.median(column)) for column in columns]
+    found = [finding.numbers.get(name) for name in names]
+    seconds = [float(value) for value in found if isinstance(value, int | float) and np.isfinite(value)]
+    if len(seconds) < len(names):
+        return Missing(title, "what a step takes without the exchange is not known")
     trace = {
         "type": "bar",
         "orientation": "h",
         "y": list(names.values())[::-1],
-        "x": numbers(medians[::-1]),
-        "text": [words.seconds(value) for value in medians[::-1]],
+        "x": numbers(seconds[::-1]),
+        "text": [words.seconds(value) for value in seconds[::-1]],
         "textposition": "outside",
         "cliponaxis": False,
         "marker": {"color": ["--phase-forward", "--phase-exchange"]},
         "hovertemplate": "%{y}: %{text}<extra></extra>",
     }
-    note = (
-        f"Median of {len(probes)} probes of computing and exchange, on the slowest rank: "
-        f"{words.seconds(medians[0])} as trained, {words.seconds(medians[1])} without the exchange."
-    )
-    return Chart(title, note, [trace], bars_layout(max(medians)), height=74)
+    note = f"{words.seconds(seconds[0])} as trained, {words.seconds(seconds[1])} without the exchange"
+    prefix = "step_seconds_without_exchange: "
+    how = [text.removeprefix(prefix) for text in finding.evidence if text.startswith(prefix)]
+    note += f": {how[0]}." if how else "."
+    return Chart(title, note, [trace], bars_layout(max(seconds)), height=74)
 
 
 def traffic_over_time(records: Records, finding: Finding) -> Chart | Missing:
     title = "Traffic over time"
     nics = gradient_rows(records)
+    if is_one_machine(records):
+        return Missing(title, ONE_MACHINE)
     if not thin.is_known(nics["sent_bytes"], nics["time"]):
         return Missing(title, "no network interface was watched")
     keys = np.array([host_name(records, host) for host in nics["host"]])
-    traces, unit = over_time(records, nics, keys, nics["sent_bytes"], "sent")
-    note = "Bytes per second sent by each host over the interface that carries its gradients."
-    capacity = link_bytes(records)
+    sent_bits = 8 * nics["sent_bytes"]
+    traces, unit = over_time(records, nics, keys, sent_bits, "sent")
+    note = "Bits per second sent by each host over the interface that carries its gradients."
+    capacity = link_rate(records)
     if capacity is not None:
-        most = float(np.nanmax(nics["sent_bytes"]))
-        note += f" The link was measured at {words.rate(capacity * 8)}."
+        most = float(np.nanmax(sent_bits))
+        note += f" The link was measured at {words.rate(capacity)}."
         if 0 < capacity < _FAR_ABOVE * most and len(traces[0]["x"]):
             ends = [traces[0]["x"][0], traces[0]["x"][-1]]
             traces.append(line(ends, [capacity] * 2, "link, measured", "--muted", dash="dash"))
-    layout = {"xaxis": axis(unit), "yaxis": axis("bytes per second", rangemode="tozero", tickformat="~s")}
+    layout = {"xaxis": axis(unit), "yaxis": axis("bits per second", rangemode="tozero", tickformat="~s")}
     return Chart(title, note, traces, layout)
 
 
 def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Missing:
     title = "Traffic against step time"
     nics, steps = gradient_rows(records), records.steps
+    if is_one_machine(records):
+        return Missing(title, ONE_MACHINE)
     if not thin.is_known(nics["sent_bytes"], nics["time"]) or not thin.is_known(
         steps["ended"], steps["seconds"]
     ):
@@ -72,12 +79,12 @@ def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Mis
     if not len(rates):
         return Missing(title, "traffic and step times do not overlap")
     each = finding.numbers.get("bytes_per_step_per_host") or float(np.median(rates * seconds))
-    traces = [dots(rates, seconds, "some steps together", "--series-1", size=6, opacity=0.55)]
+    traces = [dots(8 * rates, seconds, "some steps together", "--series-1", size=6, opacity=0.55)]
     if each > 0 and rates.max() > 0:
         some = np.linspace(max(rates.min(), rates.max() / 50), rates.max(), 60)
-        traces.append(line(some, each / some, f"{words.size(each)} per step", "--muted", dash="dash"))
+        traces.append(line(8 * some, each / some, f"{words.size(each)} per step", "--muted", dash="dash"))
     layout = {
-        "xaxis": axis("bytes per second sent by a host", tickformat="~s"),
+        "xaxis": axis("bits per second sent by a host", tickformat="~s"),
         "yaxis": axis("seconds per step", range=[0, float(seconds.max()) * 1.1]),
         "hovermode": "closest",
     }
@@ -110,11 +117,13 @@ def _joined(nics: Table, steps: Table) -> tuple[np.ndarray, np.ndarray]:
 def under_the_lens(records: Records, finding: Finding) -> Chart | Missing:
     title = "One step under the lens"
     rows = _lens_rows(records.lens)
+    if is_one_machine(records):
+        return Missing(title, ONE_MACHINE)
     if rows is None:
         return Missing(title, "no seconds were recorded at high rate")
     times, rates, phases = rows
     since = (times - times[0]) * 1e3
-    traces = [line(since, rates, "sent", "--text", width=1.6, hovertemplate="%{y:.3~s}B/s")]
+    traces = [line(since, 8 * rates, "sent", "--text", width=1.6, hovertemplate="%{y:.3~s}bit/s")]
     traces[0]["line"]["shape"] = "hv"  # a rate holds until the next sample
     shapes, seen = [], []
     for first, last, phase in _spans(phases):
@@ -125,10 +134,10 @@ def under_the_lens(records: Records, finding: Finding) -> Chart | Missing:
     keys = [Key(PHASE_NAMES[phase], f"--phase-{phase}", "shade") for phase in PHASES if phase in seen]
     layout = {
         "xaxis": axis("milliseconds"),
-        "yaxis": axis("bytes per second", rangemode="tozero", tickformat="~s"),
+        "yaxis": axis("bits per second", rangemode="tozero", tickformat="~s"),
         "shapes": shapes,
     }
-    note = "Bytes per second sent by one host, sampled many times a second; the shade is the phase that ran."
+    note = "Bits per second sent by one host, sampled many times a second; the shade is the phase that ran."
     return Chart(title, note, traces, layout, keys=keys)
 
 
@@ -192,12 +201,6 @@ def gradient_rows(records: Records) -> Table:
 
 def _busiest(nics: Table, mine: np.ndarray) -> str:
     names = np.unique(nics["interface"][mine])
+    names = names[names != "lo"] if (names != "lo").any() else names
     totals = [np.nansum(nics["sent_bytes"][mine & (nics["interface"] == name)]) for name in names]
     return str(names[int(np.argmax(totals))])
-
-
-def link_bytes(records: Records) -> float | None:
-    """Bytes per second that the link carried when it was measured."""
-    rates = [probe.numbers.get("bits_per_second", np.nan) for probe in records.probes_of("link")]
-    known = [rate for rate in rates if np.isfinite(rate)]
-    return float(np.median(known)) / 8 if known else None

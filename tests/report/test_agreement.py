@@ -1,0 +1,86 @@
+"""What an answer says and what its charts show are the same figures, in the same words and units."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dragoman.explain import words
+from dragoman.explain.run import explain
+from dragoman.measure.records import Records
+from dragoman.report import charts, summary, units
+from tests.explain import build as explain_build
+from tests.report import build
+
+
+def chart(records: Records, id: str, number: int = 0) -> charts.Chart | charts.Missing:
+    finding = next(finding for finding in explain(records) if finding.id == id)
+    return charts.of(records, finding)[number]
+
+
+def answer(records: Records, id: str) -> str:
+    return next(finding.answer for finding in explain(records) if finding.id == id)
+
+
+def test_the_bar_of_the_run_has_the_parts_of_the_answer_under_the_same_names() -> None:
+    records = build.rich(400)
+    drawn = chart(records, "duration")
+    assert isinstance(drawn, charts.Chart)
+    parts = drawn.note.removeprefix("The bar is the whole run: ").rstrip(".")
+    assert len(parts.split(", ")) == len(drawn.traces) >= 3
+    assert f": {parts}." in answer(records, "duration")
+
+
+@pytest.mark.parametrize("probed", [None, 1.0, 0.2])
+def test_a_step_without_the_exchange_is_drawn_as_it_is_told(probed: float | None) -> None:
+    """Also where probes were left out of the answer because they do not fit the other steps."""
+    records = build.rich(400)
+    for probe in records.probes_of("exchange"):
+        if probed is not None:
+            probe.numbers["step_seconds_without_exchange"] = probed * probe.numbers["step_seconds"]
+    finding = next(finding for finding in explain(records) if finding.id == "network")
+    drawn = charts.of(records, finding)[0]
+    assert isinstance(drawn, charts.Chart)
+    without, step = drawn.traces[0]["x"]
+    assert step == pytest.approx(finding.numbers["step_seconds"], rel=1e-4)
+    assert without == pytest.approx(finding.numbers["step_seconds_without_exchange"], rel=1e-4)
+    assert f"would take {words.seconds(without)} without" in finding.answer
+
+
+def test_no_traffic_is_drawn_where_the_answer_says_that_there_was_none() -> None:
+    records = build.rich(400)
+    records.facts.hosts, records.facts.rank_hosts = ["smyrna"], [0, 0, 0, 0]
+    assert "cross no network" in answer(records, "step_network")
+    drawn = [chart(records, "network", 1), *(chart(records, "step_network", n) for n in (0, 1))]
+    assert all(isinstance(one, charts.Missing) for one in drawn)
+
+
+def test_rates_of_networks_are_in_bits_per_second_everywhere() -> None:
+    records = build.rich(400)
+    drawn = [chart(records, "network", 1), *(chart(records, "step_network", n) for n in (0, 1))]
+    for one in drawn:
+        assert isinstance(one, charts.Chart)
+        text = (
+            json.dumps(one.layout)
+            + one.note
+            + json.dumps([trace.get("hovertemplate") for trace in one.traces])
+        )
+        assert "ytes per second" not in text and "B/s" not in text
+    over_time = drawn[0]
+    rates = [value for trace in over_time.traces for value in trace["y"] if value is not None]
+    link = np.median([probe.numbers["bits_per_second"] for probe in records.probes_of("link")])
+    assert 0.05 * link < np.median(rates) < 1.5 * link
+    assert (
+        units.shown("nic_bytes_per_second", 125e6) == units.shown("link_bits_per_second", 1e9) == "1 Gbit/s"
+    )
+
+
+def test_one_is_not_several() -> None:
+    records = explain_build.records(ranks=1, hosts=1)
+    assert "by 1 rank:" in answer(records, "step_time") or "by 1 rank," in answer(records, "step_time")
+    assert "1 rank on 1 host" in summary.headline(records, explain(records))
+    assert words.counted(1, "step") == "1 step"
+    assert words.counted(2000, "step") == "2,000 steps"
+    assert words.counted(1, "microbatch", "microbatches") == "1 microbatch"
