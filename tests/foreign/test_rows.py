@@ -38,6 +38,11 @@ def test_a_row_gets_its_verdict(tmp_path: Path) -> None:
     [
         ({"1000 Mbps": "100 Gbps", '"42,43"': '"205,210"'}, "not_bottleneck"),
         ({"2x2,4": "1x4,4"}, "single_machine"),
+        ({'"42,43"': '"174"'}, "bottleneck"),  # one moment of computing
+        (
+            {"1000 Mbps": "1gbps (not obtained)", "50000,23.5,1.69": "8000,72,35 s", '"42,43"': ""},
+            "bottleneck",
+        ),
         ({"V100": "", "256": "", '"42,43"': "", "1000 Mbps": ""}, "unknown"),
     ],
 )
