@@ -213,11 +213,16 @@ def _from_meters(records: Records, parts: StepParts | None, gpu: GpuUse | None) 
         facts.append(_meters(gpu))
     if parts and records.facts.computing_seconds:
         low, high = (seconds / parts.seconds for seconds in records.facts.computing_seconds)
-        if not impossible(records, parts):
+        if impossible(records, parts):
+            numbers |= known(computing_steps_low=low)
+            facts.append(f"by the cost model computing takes {low:,.3g} times the step at least")
+        else:
             low, high = min(1.0, low), min(1.0, high)
-            numbers |= known(compute_share_low=low, compute_share_high=high)
+            numbers |= known(compute_share_low=low, compute_share_high=high, not_compute_share_low=1 - high)
+            facts.append(
+                f"by the cost model computing takes {words.share(low)} to {words.share(high)} of a step"
+            )
         evidence.append(f"compute_share: estimated: {records.facts.computing_inputs}")
-        facts.append(f"by the cost model computing takes {words.share(low)} to {words.share(high)} of a step")
     verdict, meaning = _judged(records, parts, gpu)
     if verdict == "unknown":
         facts.insert(0, "unknown: the phases of a step were not recorded")

@@ -40,6 +40,7 @@ HARDLY_COMPUTES = 3.0  # a step that is so many times its computing is filled by
 # A step has moments of computing. One reading that shows such a moment contradicts a single other witness if
 # there are fewer of them than one in ten.
 RARE_MOMENT = 10.0
+MANY_TIMES = 100.0  # no figure is worth reading from here on
 PLAUSIBLE_SHARE = 0.9  # of the least time of computing by the cost model: a shorter step is a slip
 NOT_RIGHT = "its time (steps per second?), the batch or the GPU is not right"
 NEEDED = "Needed: the link's rate, the GPUs' power in training, or the GPU's type, batch and parameters."
@@ -53,6 +54,7 @@ class Bounds:
     low: float
     high: float
     why: str
+    wire_seconds: float | None = None  # what the bytes take at the rate that was named
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ def from_link(
     numbers |= known(implied_bits_per_second=8 * moved / parts.seconds)
     if gpu:
         numbers |= known(power_share=gpu.power_share)
+    most = most_computing(records, parts)
+    numbers |= known(
+        wire_seconds=judgement.link.wire_seconds if judgement.link else None,
+        not_compute_share_low=None if most is None else 1 - most,
+        power_share=gpu.power_share if gpu else None,
+    )
     if judgement.port:
         numbers |= known(link_bits_per_second=judgement.port)
         evidence = [line for line in evidence if not line.startswith("link_bits_per_second")]
@@ -161,7 +169,7 @@ def _by_link(records: Records, parts: StepParts) -> Bounds | None:
     why = f"at {words.rate(named)} that takes {words.seconds(8 * moved / named)}"
     if reached > named:
         why += f" (the step reached {words.rate(reached)}, so the link carries more than that rate)"
-    return Bounds(low, high, why)
+    return Bounds(low, high, why, 8 * moved / named)
 
 
 def _full_port(
@@ -239,8 +247,9 @@ def _answer(
     elif not judgement.link and judgement.verdict == "bottleneck":
         facts.append("what the link carries is not known, nor whether some of the rest was waiting for data")
     if limits := judgement.range():
-        most = f"{limits[1]:.2f} x" if limits[1] < 100 else "many times"
-        facts.append(f"without the exchange the step would be {limits[0]:.2f} x to {most} faster")
+        ends = [f"{limit:.2f} x" if limit < MANY_TIMES else "many times" for limit in limits]
+        faster = " to ".join(dict.fromkeys(ends))
+        facts.append(f"without the exchange the step would be {faster} faster")
     if gpu and gpu.power_share is not None:
         facts.append(_power(gpu, judgement.verdict == "bottleneck"))
     text = f"{judgement.opening}: {'; '.join(facts)}."

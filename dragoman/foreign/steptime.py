@@ -18,7 +18,8 @@ def settled(
     if abs(written / whole - 1) <= SAME_STEP:
         # Their quotient also holds evaluations and restarts: a written figure of some digits is better.
         return (written if rounding <= max(FINE, hours_rounding) else whole), ""
-    took = f"{words.seconds(3600 * (hours or 0))} for {steps:,.0f} steps is {words.seconds(whole)} per step"
+    length, many = words.seconds(3600 * (hours or 0)), words.counted(round(steps or 0), "step")
+    took = f"{length} for {many} is {words.seconds(whole)} per step"
     if is_rate(written, whole):
         return whole, f"The {written:g} that was written down is steps per second: {took}"
     return whole, f"The {written:g} s that were written down do not fit: {took}"
