@@ -23,6 +23,7 @@ from dragoman.errors import DragomanError
 from dragoman.explain import words
 from dragoman.measure import clock as clocks
 from dragoman.measure import probes
+from dragoman.measure.neighbours import Neighbours, ranks_here
 from dragoman.sync.agree import done_by_main
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
@@ -56,12 +57,14 @@ class Start:
 
 def check(world: World, topology: Topology, data: Path, run: Path, settings: Training) -> Start:
     """Raises what rank 0 has to report; the other ranks leave without a word. Collective."""
+    neighbours = Neighbours(ranks_here(world))  # collective
     own = host.facts(data, run)
     if len(topology.hosts) > 1:
         own.own_name_addresses = host.resolve([own.name])[own.name]
     began = clocks.seconds()
     peaks = probes.peaks(world, settings.train.precision)
     peak_seconds = clocks.seconds() - began
+    own.programs = host.programs(neighbours)
     ranks = gather(world, own)
     exchanged = (
         AllReduceProbe(clocks.seconds(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None

@@ -11,6 +11,7 @@ from dragoman.explain import words
 from dragoman.plan.needs import Needs
 
 _SLOW = 0.7  # times the median of the others
+_OTHERS_CORES = 0.25  # that programs of others use together; a desktop's own take less
 _IDLE_LOAD = 0.5  # processes per core that may already want to run
 
 
@@ -85,6 +86,20 @@ def speed(hosts: Sequence[Host]) -> list[Check]:
             value += f"; the others have {words.flops(usual)}"
             advice = "end what else runs there, or leave the host out: every step waits for the slowest rank"
             checks.append(Check("speed", host.name, "warning", value, advice))
+    return checks
+
+
+def cores(hosts: Sequence[Host]) -> list[Check]:
+    """Do other programs use the cores now? A step waits for the rank that gets least of them."""
+    checks = []
+    for host in hosts:
+        used = sum(program.cores for program in host.programs)
+        if host.gpus.usable or used < _OTHERS_CORES:
+            continue
+        listed = words.listed([f"{program.name} uses {program.cores:.2g}" for program in host.programs])
+        value = f"other programs use {used:.2g} of {host.cores} cores: {listed}"
+        advice = "end or move them, or start the run when they are done"
+        checks.append(Check("cores", host.name, "warning", value, advice))
     return checks
 
 

@@ -39,6 +39,13 @@ class Data(BaseModel):
     hint: str = ""
 
 
+class Program(BaseModel):
+    """One that is not the run's."""
+
+    name: str
+    cores: float  # that it used while the host was looked at
+
+
 class Host(BaseModel):
     """One host. What takes time or company to find out has a default, and is filled in by who does."""
 
@@ -55,6 +62,7 @@ class Host(BaseModel):
     memory_available_bytes: int
     cores: int
     load: float  # processes that want a core, mean over a minute
+    programs: list[Program] = []  # the busiest, of those that this one can see
     gpus: Gpus = Gpus()
     peaks: list[float] = []  # FLOP/s of each device, or of each rank
     ranks: int = 1

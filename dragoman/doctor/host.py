@@ -22,17 +22,28 @@ from dragoman import kinds
 from dragoman.data.parallel import cores
 from dragoman.data.store import DataSet
 from dragoman.doctor import gpus
-from dragoman.doctor.facts import Data, Host, Interface
+from dragoman.doctor.facts import Data, Host, Interface, Program
 from dragoman.errors import DragomanError, UsageError
 from dragoman.measure.clock import boot
+from dragoman.measure.neighbours import Neighbours
 from dragoman.rundir import RunFolder
 
+_LOOK_SECONDS = 0.5  # the kernel counts CPU time in ticks of 10 ms
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # containers
 
 
 def inspect(data: str | None = None, run: str = ".", with_peak: bool = False) -> dict[str, Any]:
     """The facts of this host as JSON values; see `facts.Host`. With the peak it takes a few seconds."""
-    return facts(Path(data) if data else None, Path(run), with_peak).model_dump()
+    neighbours, began = Neighbours(), time.monotonic()
+    found = facts(Path(data) if data else None, Path(run), with_peak)
+    time.sleep(max(0.0, began + _LOOK_SECONDS - time.monotonic()))
+    found.programs = programs(neighbours)
+    return found.model_dump()
+
+
+def programs(neighbours: Neighbours) -> list[Program]:
+    """The busiest since it first looked."""
+    return [Program(name=name, cores=cores) for name, cores in neighbours.busiest()]
 
 
 def facts(data: Path | None, run: Path, with_peak: bool = False) -> Host:

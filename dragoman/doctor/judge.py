@@ -23,6 +23,7 @@ def judge(hosts: Sequence[Host], wanted: Needs | None) -> list[Check]:
         *capacity.memory(hosts, wanted),
         *capacity.gpus(hosts),
         *capacity.speed(hosts),
+        *capacity.cores(hosts),
     ]
 
 

@@ -18,6 +18,7 @@ from dragoman.doctor.show import show
 from dragoman.errors import UsageError
 from dragoman.launch.hosts import Host as LaunchHost
 from dragoman.launch.remote import Remote
+from dragoman.measure.neighbours import Neighbours
 
 
 @dataclass(frozen=True)
@@ -63,5 +64,7 @@ def run(request: Request) -> Result:
 def _examine(request: Request) -> tuple[list[Check], list[Host]]:
     if request.hosts:
         return examine(request.hosts, request.data, request.run, request.settings, Remote)
+    neighbours = Neighbours()
     here = [host.facts(request.data, request.run, with_peak=True)]
+    here[0].programs = host.programs(neighbours)
     return [*judge(here, needs_of(here, request.settings)), *capacity.place(here)], here

@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.errors import DragomanError
 from tests import ranks
+from tests.gluttons import detached
 from tests.train import runs
 from tests.train.conftest import Here, here, world_of_one  # noqa: F401  fixtures
 
@@ -44,6 +45,18 @@ def test_missing_data_stops_a_run_before_its_folder_is_made(here: Here, tmp_path
     with pytest.raises(DragomanError, match="not started: data on .*: no data set here"):
         here.train(run, data=tmp_path / "nothing")
     assert not run.exists()
+
+
+def test_a_program_that_uses_the_cores_now_is_named(
+    here: Here,  # noqa: F811
+    tmp_path: Path,
+    glutton: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with detached(glutton), detached(glutton):
+        here.train(tmp_path / "run", "train.stop_at=1")
+    (said,) = [line for line in capsys.readouterr().out.splitlines() if "warning: cores on " in line]
+    assert "glutton uses " in said
 
 
 def test_a_disk_that_will_not_hold_all_checkpoints_is_said_and_the_run_goes_on(

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.config import Training
 from dragoman.doctor import capacity, gpus
-from dragoman.doctor.facts import Gpu, Gpus
+from dragoman.doctor.facts import Gpu, Gpus, Program
 from dragoman.plan import needs
 from tests.doctor.build import NEEDS, host, only
 
@@ -71,6 +71,15 @@ def test_hosts_that_are_all_slow_are_not_blamed() -> None:
         "ok",
         "ok",
     ]
+
+
+def test_other_programs_on_the_cores_are_named() -> None:
+    others = [Program(name="burn", cores=1.5), Program(name="cron", cores=0.1)]
+    check = only(capacity.cores([host(0), host(1, programs=others)]), "warning")
+    assert check.host == "h1"
+    assert check.value == "other programs use 1.6 of 8 cores: burn uses 1.5 and cron uses 0.1"
+    assert not capacity.cores([host(0, programs=others[1:])])
+    assert not capacity.cores([host(0, programs=others, gpus=with_gpus(usable=1))]), "it computes elsewhere"
 
 
 def test_hosts_without_gpus_hear_nothing_of_gpus() -> None:

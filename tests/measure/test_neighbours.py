@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +13,7 @@ import pytest
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.neighbours import Neighbours, Program
 from dragoman.measure.phases import Phases
+from tests.gluttons import detached
 from tests.measure.test_counters import on_one_core, spin
 
 
@@ -26,24 +24,6 @@ def spinning(*command: str) -> Iterator[subprocess.Popen[bytes]]:
             yield process
         finally:
             process.kill()
-
-
-@pytest.fixture
-def glutton(tmp_path: Path) -> str:
-    """A program of that name which uses all of a core. Its parent is not of this test's making."""
-    shutil.copy("/bin/sh", tmp_path / "glutton")
-    return str(tmp_path / "glutton")
-
-
-@contextmanager
-def detached(program: str) -> Iterator[int]:
-    """As somebody else would have started it, and its process number: no child of ours."""
-    start = f"setsid {program} -c 'while :; do :; done' > /dev/null 2>&1 & echo $!"
-    number = subprocess.run(["sh", "-c", start], capture_output=True, text=True, check=True).stdout.strip()
-    try:
-        yield int(number)
-    finally:
-        os.kill(int(number), signal.SIGKILL)
 
 
 def named(programs: list[Program], name: str) -> float:
