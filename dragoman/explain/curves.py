@@ -1,27 +1,62 @@
-"""Saturating curves through noisy points, and what they say about twice the steps, with an interval.
+"""Curves of learning through noisy points, and what they say about twice the steps, with an interval.
 
-    value = limit + fall x g(step),   g(step) = (step / first)^-c   or   exp(-(step - first) / tau)
+    value = limit + fall x g(area) + cost x rate,   g = (area / first)^-c   or   exp(-(area - first) / tau)
 
-For each c and tau on a grid, limit and fall come from linear least squares; the best of all is the fit. Two
-families, because points alone seldom tell them apart, and they disagree about what is still to come: the
-interval, from fits to the curve with fresh noise on it, has both in it.
+Area is the sum of learning rates so far, rate the present one (course.py). The last term is what a high rate
+costs, and what a rate that falls to nothing gives back: once, whatever the number of steps. For every c, tau
+and cost on a grid, limit and fall come from linear least squares. No member of the grid is chosen: each
+counts by how well it fits. The interval holds the doubt about the member, its slope, the form of all of them,
+the two evaluations that are compared and, where it would be another run, the difference between two runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import NormalDist
 
 import numpy as np
 
-LEAST_POINTS = 5  # a curve has three numbers; two more leave something to judge the noise by
-INTERVAL = (5.0, 95.0)  # percentiles: a 90 % interval
-RESAMPLES = 300
-EXPONENTS = np.geomspace(0.1, 3.0, 150)
-TIMES = np.geomspace(0.05, 3.0, 150)  # tau, in lengths of the run
-LEAST_DOUBT = 0.15  # of the change, either way: points never prove that learning follows such a curve
-# Learning begins slowly (warm-up) and a saturating curve does not. Points before this share of the way from
-# the first value to the best are left out, and so are those in the first tenth of the run.
+from dragoman.explain.course import Course, Place, steady
+
+LEAST_POINTS = 4  # a curve has three numbers, one more leaves something to judge the noise by
+INTERVAL = (0.05, 0.95)  # a 90 % interval
+EXPONENTS = np.geomspace(0.1, 2.5, 40)
+TIMES = np.geomspace(0.05, 3.0, 30)  # tau, in lengths of the run
+SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])  # of the points' range: a high rate's cost
+STEADY = 1e-3  # a rate that varies by less costs the same everywhere
+FREEDOM = 2.5  # numbers that a fit takes from the points: limit, fall, and some of a member
+# Learning follows such curves only so far. One standard deviation, as a share of a change (measured by
+# benchmarks/convergence.py): small where little is still to come, more where it is as much as was seen.
+LEAST_DOUBT = 0.08
+DOUBT_OF_MUCH = 0.4
+# Learning begins slowly and such a curve does not. Points before this share of the way from the first value
+# to the best are left out, and so are those in the first tenth of the area.
 BEGUN = 0.2
+_NODES = np.array([NormalDist().inv_cdf((place + 0.5) / 12) for place in range(12)])
+
+
+@dataclass(frozen=True)
+class Draws:
+    """A distribution, as values with weights."""
+
+    values: np.ndarray
+    weights: np.ndarray
+
+    def at(self, *shares: float) -> list[float]:
+        order = np.argsort(self.values)
+        below = np.cumsum(self.weights[order])
+        return [float(self.values[order][np.searchsorted(below, share * below[-1])]) for share in shares]
+
+    def few(self) -> Draws:
+        """The same as a hundred values of equal weight."""
+        count = 100
+        return Draws(np.array(self.at(*((np.arange(count) + 0.5) / count))), np.full(count, 1 / count))
+
+    def blurred(self, deviations: np.ndarray | float) -> Draws:
+        """With normal doubt about each value."""
+        spread = np.broadcast_to(deviations, self.values.shape)
+        values = self.values[:, None] + spread[:, None] * _NODES
+        return Draws(values.ravel(), np.repeat(self.weights / len(_NODES), len(_NODES)))
 
 
 @dataclass(frozen=True)
@@ -35,6 +70,7 @@ class Extrapolation:
     limit: float
     curve: list[tuple[float, float]]  # from the first point used to twice the last step
     points: int
+    draws: Draws = field(compare=False, repr=False)
 
 
 def extrapolate(
@@ -42,82 +78,121 @@ def extrapolate(
     values: np.ndarray,
     rises: bool,
     bounds: tuple[float, float] = (-np.inf, np.inf),
-    seed: int = 0,
+    course: Course | None = None,
+    least_noise: float = 0.0,
+    run_noise: float = 0.0,
 ) -> Extrapolation | None:
-    """None with too few points. `rises` is the sign of learning; limits outside `bounds` are not believed."""
-    steps, values = _relevant(steps, values, rises)
-    if len(values) < LEAST_POINTS:
-        return None
-    basis = _Basis(steps)
-    (limit, fall, member), fitted = basis.fit(values[None], rises, bounds)
-    spread = values - fitted[0]
-    freedom = len(values) - 3
-    noise = float(np.sqrt((spread**2).sum() / freedom))
-    random = np.random.default_rng(seed)
-    # Few points say little about their own noise: it is drawn from what they leave possible.
-    scale = noise * np.sqrt(freedom / random.chisquare(freedom, (RESAMPLES, 1)))
-    again = fitted[0] + scale * random.standard_normal((RESAMPLES, len(values)))
-    (_, falls, members), _ = basis.fit(again, rises, bounds)
-    now, later = basis.at(steps[-1]), basis.at(2 * steps[-1])
-    low, high = np.percentile(falls * (later - now)[members], INTERVAL)
-    change = float(fall[0] * (later - now)[member[0]])
-    shown = np.geomspace(steps[0], 2 * steps[-1], 40)
-    curve = [(float(x), float(limit[0] + fall[0] * basis.at(x)[member[0]])) for x in shown]
-    doubt = LEAST_DOUBT * abs(change)
-    return Extrapolation(
-        change=change,
-        low=min(float(low), change - doubt),
-        high=max(float(high), change + doubt),
-        noise=noise,
-        limit=float(limit[0]),
-        curve=curve,
-        points=len(values),
-    )
+    """None with too few points. `rises` is the sign of learning; limits outside `bounds` are not believed.
 
-
-class _Basis:
-    """Every g of the grid, at the steps of the points."""
-
-    def __init__(self, steps: np.ndarray):
-        self._first, self._last = steps[0], steps[-1]
-        self._shapes = np.stack([self.at(step) for step in steps], 1)  # members x points
-        self._mean = self._shapes.mean(1, keepdims=True)
-        self._centred = self._shapes - self._mean
-        self._squares = (self._centred**2).sum(1)
-
-    def at(self, step: float) -> np.ndarray:
-        """Every member's g at one step."""
-        power = (step / self._first) ** -EXPONENTS
-        return np.concatenate((power, np.exp(-(step - self._first) / (TIMES * self._last))))
-
-    def fit(
-        self, values: np.ndarray, rises: bool, bounds: tuple[float, float]
-    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """Rows of values -> (limit, fall, member) of the best fit of each row, and the fitted rows."""
-        level = values.mean(1, keepdims=True)
-        fall = (values - level) @ self._centred.T / self._squares  # rows x members
-        fall = np.minimum(fall, 0.0) if rises else np.maximum(fall, 0.0)
-        limit = level - fall * self._mean.T
-        # What a fit leaves unexplained, less the same constant for every member.
-        left = fall**2 * self._squares - 2 * fall * ((values - level) @ self._centred.T)
-        left[(limit < bounds[0]) | (limit > bounds[1])] = np.inf
-        member = left.argmin(1)
-        row = np.arange(len(values))
-        chosen = limit[row, member], fall[row, member], member
-        return chosen, chosen[0][:, None] + chosen[1][:, None] * self._shapes[member]
-
-
-def _relevant(steps: np.ndarray, values: np.ndarray, rises: bool) -> tuple[np.ndarray, np.ndarray]:
+    `least_noise` is that of one evaluation, which few points may hide; `run_noise` parts two runs alike.
+    """
     known = np.isfinite(steps) & np.isfinite(values) & (steps > 0)
     steps, first = np.unique(steps[known], return_index=True)
     values = values[known][first]
-    if len(values) <= LEAST_POINTS:
-        return steps, values
+    if len(values) < LEAST_POINTS:
+        return None
+    course = course or steady(steps[-1])
+    start = _start(course.at(steps).area, values, rises)
+    steps, values = steps[start:], values[start:]
+    fits = _Fits(course.at(steps), course.target, values, rises, bounds, least_noise)
+    now = course.at(steps[-1])
+    changes = fits.at(course.target) - fits.at(now)
+    of_points = fits.deviation_of(now, course.target)
+    seen = max(float(np.ptp(values)), 1e-12)
+    of_form = (LEAST_DOUBT + DOUBT_OF_MUCH * np.minimum(1.0, np.abs(changes) / seen)) * changes
+    deviations = np.sqrt(of_points**2 + of_form**2 + run_noise**2)
+    draws = Draws(changes, fits.weights).blurred(deviations).few()
+    low, change, high = draws.at(INTERVAL[0], 0.5, INTERVAL[1])
+    shown = np.geomspace(steps[0], steps[-1], 30)
+    curve = [(float(step), fits.mean_at(course.at(step))) for step in shown]
+    if course.way == "more":
+        shown = np.geomspace(steps[-1], course.target_step, 12)[1:]
+        curve += [(float(step), fits.mean_at(course.at(step))) for step in shown]
+    else:
+        curve.append((float(course.target_step), curve[-1][1] + change))
+    return Extrapolation(
+        change=change,
+        low=low,
+        high=high,
+        noise=float(fits.weights @ fits.noise),
+        limit=float(fits.weights @ fits.limit),
+        curve=curve,
+        points=len(values),
+        draws=draws,
+    )
+
+
+class _Fits:
+    """Every member of the grid through the points, and how much each counts."""
+
+    def __init__(
+        self,
+        places: Place,
+        target: Place,
+        values: np.ndarray,
+        rises: bool,
+        bounds: tuple[float, float],
+        least_noise: float,
+    ):
+        self._first, self._last = places.area[0], places.area[-1]
+        is_steady = bool(np.ptp([*places.rate, target.rate]) < STEADY)
+        shares = SHARES[:1] if is_steady else SHARES
+        costs = (-1.0 if rises else 1.0) * shares * (values.max() - values.min())
+        shapes = self._shapes(places.area)  # members x points
+        centred = shapes - shapes.mean(1, keepdims=True)
+        squares = (centred**2).sum(1)
+        without = values - costs[:, None] * places.rate  # shares x points
+        level = without.mean(1, keepdims=True)
+        fall = (without - level) @ centred.T / squares  # shares x members
+        fall = np.minimum(fall, 0.0) if rises else np.maximum(fall, 0.0)
+        limit = level - fall * shapes.mean(1)
+        left = ((without - level) ** 2).sum(1, keepdims=True)
+        left = left + fall**2 * squares - 2 * fall * ((without - level) @ centred.T)
+        count = len(values)
+        variance = np.maximum(left, 0.0) / max(1.0, count - FREEDOM) + least_noise**2
+        tiny = 1e-12 * max(1.0, float(np.abs(values).max())) ** 2
+        score = -0.5 * (count - 1) * np.log(np.maximum(left, 0.0) / count + least_noise**2 + tiny)
+        score[(limit < bounds[0]) | (limit > bounds[1])] = -np.inf
+        if np.isinf(score.max()):
+            score[:] = 0.0
+        weights = np.exp(score - score.max()).ravel()
+        kept = weights > 1e-4 * weights.max()
+        self.weights = weights[kept] / weights[kept].sum()
+        self.limit, self._fall = limit.ravel()[kept], fall.ravel()[kept]
+        self._cost = np.repeat(costs, len(shapes))[kept]
+        self._member = np.tile(np.arange(len(shapes)), len(shares))[kept]
+        self._squares = squares[self._member]
+        self.noise = np.sqrt(variance.ravel()[kept])
+
+    def _shapes(self, area: np.ndarray | float) -> np.ndarray:
+        """Every g at places: members x places."""
+        area = np.atleast_1d(np.asarray(area, dtype=float))
+        power = (area / self._first) ** -EXPONENTS[:, None]
+        return np.concatenate((power, np.exp(-(area - self._first) / (TIMES[:, None] * self._last))))
+
+    def _shape(self, place: Place) -> np.ndarray:
+        """Of each fit."""
+        return self._shapes(place.area)[self._member, 0]
+
+    def at(self, place: Place) -> np.ndarray:
+        """What each fit says of one place."""
+        return self.limit + self._fall * self._shape(place) + self._cost * float(place.rate)
+
+    def mean_at(self, place: Place) -> float:
+        return float(self.weights @ self.at(place))
+
+    def deviation_of(self, now: Place, then: Place) -> np.ndarray:
+        """Of a change between two evaluations, by each fit: of its slope, and of the two evaluations."""
+        slope = (self._shape(then) - self._shape(now)) ** 2 / self._squares
+        return self.noise * np.sqrt(slope + 2.0)
+
+
+def _start(areas: np.ndarray, values: np.ndarray, rises: bool) -> int:
+    """The first point of the curve."""
     gone = (values - values[0]) * (1 if rises else -1)
     begun = int(np.argmax(gone >= BEGUN * gone.max()))
-    begun = max(begun, int(np.searchsorted(steps, steps[-1] / 10)))
-    start = min(begun, len(values) - LEAST_POINTS)
-    return steps[start:], values[start:]
+    begun = max(begun, int(np.searchsorted(areas, areas[-1] / 10)))
+    return min(begun, len(values) - LEAST_POINTS)
 
 
 def noise_of(values: np.ndarray) -> float:

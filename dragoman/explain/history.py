@@ -99,7 +99,7 @@ def _no_number_from(records: Records) -> int | None:
 
 def _lasting_rise(records: Records, past: History) -> str | None:
     _, held_out = past.of(past.eval_loss)
-    training = _training_losses(records, past)
+    training = training_losses(records, past)
     if not _has_broken(training) or (len(held_out) >= 3 and not _has_broken(held_out)):
         return None
     text = f"the loss on training pairs rose from {training.min():.3g} to {training[-1]:.3g}"
@@ -119,14 +119,14 @@ def _worse_than_untrained(records: Records, past: History) -> str | None:
         limit = (1 + ABOVE_GUESSING_SHARE) * level
     else:
         return None
-    losses = (_training_losses(records, past), past.of(past.eval_loss)[1])
+    losses = (training_losses(records, past), past.of(past.eval_loss)[1])
     ended = min((float(values[-2:].min()) for values in losses if len(values)), default=0.0)
     if not len(losses[0]) or ended <= limit:  # a held-out loss alone may be that of an overfitted model
         return None
     return f"the loss ended at {ended:.3g}, above {of_what} {level:.3g}: worse than having learnt nothing"
 
 
-def _training_losses(records: Records, past: History) -> np.ndarray:
+def training_losses(records: Records, past: History) -> np.ndarray:
     """Of a sample of training pairs at each evaluation, or of the steps themselves."""
     _, sample = past.of(past.train_sample_loss)
     return sample if len(sample) >= 3 else _binned(records)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
 from dragoman.config import Train
+from dragoman.explain.course import planned
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.measure.records import Records
 from dragoman.train.schedule import learning_rate
@@ -18,7 +18,7 @@ MOST_COMPARED = 2_000  # steps, evenly drawn
 
 def explain(records: Records) -> Finding:
     updates, applied = _applied(records)
-    config, width = _plan(records.facts.settings)
+    config, width = planned(records.facts.settings)
     if config is None and not len(applied):
         return unknown(
             "learning_rate", "neither the schedule's settings nor the rates of steps were recorded"
@@ -56,22 +56,6 @@ def _applied(records: Records) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(steps[known_rows], kind="stable")
     steps, rates = steps[known_rows][order], rates[known_rows][order]
     return (steps + 1 if len(steps) and steps[0] == 0 else steps), rates
-
-
-def _plan(settings: dict[str, Any]) -> tuple[Train | None, int]:
-    """The schedule's settings, if they are all there and ours."""
-    needed = ("train.schedule", "train.rate", "train.warmup_steps", "train.steps")
-    width = settings.get("model.width")
-    if not isinstance(width, int) or width < 1:  # only one schedule knows of it
-        width = 0
-    if not all(name in settings for name in needed) or (
-        settings["train.schedule"] == "transformer" and not width
-    ):
-        return None, 0
-    try:
-        return Train(**{name.removeprefix("train."): settings[name] for name in needed}), width
-    except ValidationError:
-        return None, 0
 
 
 def _formula(config: Train, width: int) -> str:

@@ -5,9 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dragoman.config import Train
 from dragoman.explain.convergence import explain
+from dragoman.explain.curves import extrapolate
+from dragoman.explain.history import history
 from dragoman.measure.database import RecordsFile, read
-from dragoman.measure.records import Attempt, EvaluationRow
+from dragoman.measure.records import Attempt, EvaluationRow, Records, RunFacts
+from dragoman.train.schedule import learning_rate
 from tests.explain import build
 
 
@@ -30,7 +34,7 @@ def test_converged_run_would_gain_nothing(seed: int) -> None:
     )
     finding = explain(records)
     assert finding.verdict == "converged"
-    assert finding.numbers["gain_if_doubled_bleu_high"] < 0.5
+    assert finding.numbers["gain_if_doubled_bleu_high"] < 0.7, "two evaluations differ by 0.35 or more"
     assert finding.numbers["best_bleu"] == pytest.approx(30, abs=0.6)
     assert finding.numbers["last_eval_loss"] == pytest.approx(1.8, abs=0.02)
     assert finding.confidence == "estimated"
@@ -66,11 +70,11 @@ def test_short_run_is_still_improving() -> None:
     assert explain(records).verdict == "improving"
 
 
-@pytest.mark.parametrize("count", [0, 1, 4])
+@pytest.mark.parametrize("count", [0, 1, 3])
 def test_too_few_evaluations_are_unknown(count: int) -> None:
     finding = explain(build.evaluated(count=count, eval_loss=falling))
     assert finding.verdict == "unknown"
-    assert f"{count} evaluations" in finding.answer
+    assert f"{count} evaluation{'' if count == 1 else 's'} of" in finding.answer
 
 
 def test_noise_leaves_it_open() -> None:
@@ -201,5 +205,90 @@ def test_model_that_learnt_nothing_is_not_converged() -> None:
 
 def test_rate_run_down_to_nothing_is_said() -> None:
     records = build.evaluated(eval_loss=settled)
-    records.steps["learning_rate"] = np.array([1e-3, 5e-4, 0.0])
-    assert "longer schedule" in explain(records).answer
+    records.steps |= {"step": np.array([1, 10_000, 20_000]), "learning_rate": np.array([1e-3, 5e-4, 0.0])}
+    assert "its learning rate has run down" in explain(records).answer
+
+
+def planned(schedule: str, steps: int, made: int, evaluate_every: int) -> Records:
+    """A run that has made so many steps of a plan; its loss goes with the sum of rates, and with the rate."""
+    settings = {
+        "train.schedule": schedule,
+        "train.rate": 1e-3,
+        "train.warmup_steps": 100,
+        "train.steps": steps,
+        "model.width": 128,
+        "evaluate.every": evaluate_every,
+    }
+    number = np.arange(1, made + 1)
+    config = Train(schedule=schedule, rate=1e-3, warmup_steps=100, steps=steps)
+    rates = np.array([learning_rate(step, config, 128) for step in range(made)])
+    at = np.arange(evaluate_every, made + 1, evaluate_every)
+    losses = 1.5 + 3 * (np.cumsum(rates)[at - 1] / 1e-3 / 100) ** -0.8 + 0.8 * rates[at - 1] / 1e-3
+    return Records(
+        RunFacts(settings=settings),
+        attempts=[Attempt(number=1, started=0, first_step=1, ranks=1, ended=9, reason="stopped")],
+        steps={"step": number, "learning_rate": rates, "loss": 2 + 5 * number**-0.3},
+        evaluations=[
+            EvaluationRow(
+                step=int(step), attempt=1, time=0, eval_loss=float(loss), bleu=60 - 12 * float(loss)
+            )
+            for step, loss in zip(at, losses, strict=True)
+        ],
+    )
+
+
+@pytest.mark.parametrize("every", [50, 100, 250, 305, 400])
+def test_a_run_that_was_stopped_early_is_not_fully_trained(every: int) -> None:
+    """However few its evaluations; with a single one the training loss tells."""
+    finding = explain(planned("linear", 1400, 611, every))
+    numbers = finding.numbers
+    assert finding.verdict == "improving"
+    assert finding.answer.startswith("No: stopped at 44% of its planned steps (611 of 1,400)")
+    assert numbers["planned_share"] == pytest.approx(611 / 1400)
+    assert numbers["rate_share_of_peak"] == pytest.approx((1400 - 611) / 1300)
+    assert "still at 61% of its peak" in finding.answer
+    assert ("per evaluation" in finding.answer) == (every <= 305)
+    assert "--run RUN" in finding.advice[0]
+    assert "train.steps" not in finding.advice[0], "the plan is long enough"
+
+
+def test_a_run_that_is_under_way_is_not_called_stopped() -> None:
+    records = planned("linear", 1400, 611, 50)
+    records.attempts = [Attempt(number=1, started=0, first_step=1, ranks=1)]
+    assert explain(records).answer.startswith("Not yet: it is at 44% of its planned steps")
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_rise_that_is_the_schedules_doing_is_not_told_as_gain(schedule: str) -> None:
+    """The loss falls as the rate falls to nothing, and a longer run has that fall only once."""
+    steps = 6000
+    records, longer = (planned(schedule, n, n, n // 20) for n in (steps, 2 * steps))
+    numbers = explain(records).numbers
+    truth = float(records.evaluations[-1].eval_loss or 0) - float(longer.evaluations[-1].eval_loss or 0)
+    naive = extrapolate(*history(records).of(history(records).eval_loss), rises=False)
+    assert naive
+    assert -naive.change > 2 * truth, "what a curve that knows of no schedule makes of it"
+    assert numbers["gain_if_doubled_loss"] == pytest.approx(truth, rel=0.35)
+    assert numbers["gain_if_doubled_loss_low"] < truth < numbers["gain_if_doubled_loss_high"]
+
+
+def test_after_a_finished_schedule_a_new_run_is_advised() -> None:
+    finding = explain(planned("linear", 600, 600, 50))
+    assert finding.verdict == "improving"
+    assert "schedule has ended" in finding.answer
+    assert "--run NEW --set train.steps=1200" in finding.advice[0]
+
+
+def test_an_endless_schedule_goes_on_in_the_same_run() -> None:
+    finding = explain(planned("inverse_sqrt", 600, 600, 50))
+    assert finding.verdict == "improving"
+    assert "--run RUN --set train.steps=1200" in finding.advice[0]
+
+
+def test_fine_tuning_that_harmed_says_that_its_beginning_is_best() -> None:
+    records = build.evaluated(eval_loss=lambda s: 2 + 1e-5 * s, bleu=lambda s: 30 - 1e-4 * s)
+    records.evaluations.insert(0, EvaluationRow(step=0, attempt=1, time=0, eval_loss=1.5, bleu=35.0))
+    finding = explain(records)
+    assert finding.numbers["best_bleu_step"] == 0
+    assert "step 0" in finding.answer
+    assert "step 0" not in explain(build.evaluated(eval_loss=falling)).answer
