@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman.explain import cores, words
+from dragoman.explain.parts import step_parts
 from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
@@ -83,6 +84,8 @@ def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
             ("hosts:", lambda records: len(records.facts.hosts) or None, words.count),
             ("ranks:", lambda records: records.facts.ranks, words.count),
         ]
+    elif shared := _shared_cores(slow, fast, slow_name):
+        return shared
     elif phase in ("forward", "backward"):
         facts = [
             ("the devices' measured peak was", _peak, words.flops),
@@ -103,6 +106,19 @@ def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
 
 def _parameters(records: Records) -> float | None:
     return records.facts.parameters
+
+
+def _shared_cores(slow: Records, fast: Records, slow_name: str) -> str:
+    """Whether the slower run got clearly less of the CPU time that it wanted, and who had it."""
+    parts = step_parts(slow), step_parts(fast)
+    if not parts[0] or not parts[1]:
+        return ""
+    mine, other = cores.cores(slow, parts[0]), cores.cores(fast, parts[1])
+    if mine is None or mine.share > 1 - WORTH_SAYING or other and mine.share > other.share - WORTH_SAYING:
+        return ""
+    against = f" against {words.share(other.share)}" if other else ""
+    got = f"{slow_name} got {words.share(mine.share)} of the CPU time that it wanted{against}"
+    return f"{got}: {cores.who(slow)}."
 
 
 def _link(records: Records) -> float | None:

@@ -46,6 +46,24 @@ def test_slow_data_is_named() -> None:
     assert "Waiting for data accounts for 100% of the difference" in " ".join(found.why)
 
 
+def test_a_slower_run_that_shared_its_cores_says_so_once_and_with_whom() -> None:
+    changes = {"hosts": 1, "ranks": 2}
+    alone = explain_build.records(**changes, counted_cores=[0.98, 0.98], changes={"name": "alone"})
+    shared = explain_build.records(
+        **changes, forward=0.6, backward=1.2, counted_cores=[0.5, 0.5], changes={"name": "shared"}
+    )
+    shared.programs = {
+        "host": np.zeros(1),
+        "time": np.array([explain_build.BEGAN + 60]),
+        "span": np.ones(1),
+        "name": np.array(["burn"]),
+        "cores": np.array([0.9]),
+    }
+    said = " ".join(compare(alone, shared).why)
+    assert said.count("shared got 50% of the CPU time that it wanted against 98%: burn used 0.9 cores.") == 1
+    assert "CPU time" not in " ".join(compare(alone, alone).why)
+
+
 def test_a_slow_rank_is_named() -> None:
     usual, limping = build.rich(300, name="usual"), build.rich(300, name="limping")
     late = 0.3
