@@ -84,6 +84,17 @@ def step_parts(records: Records) -> StepParts | None:
     )
 
 
+def phases_within(records: Records) -> dict[str, np.ndarray]:
+    """Each phase's mean seconds over ranks, of every step: parts of it, where it was timed."""
+    timed = np.isfinite(records.steps["seconds"]) & (records.steps["seconds"] > 0)
+    phases = {name: records.phase(name).copy() for name in PHASES}
+    waited = (records.phase("exchange") - records.phase("exchange", "least"))[timed]
+    within = {name: values[timed] for name, values in phases.items()}
+    for name, values in _within(records.steps["seconds"][timed], within, waited).items():
+        phases[name][timed] = values
+    return phases
+
+
 def _whole(records: Records, chosen: np.ndarray) -> np.ndarray:
     """The steps of which every phase is known that any step has: means over different steps do not add up."""
     columns = [records.phase(name) for name in PHASES] + [records.phase("exchange", "least")]

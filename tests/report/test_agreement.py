@@ -84,3 +84,25 @@ def test_one_is_not_several() -> None:
     assert words.counted(1, "step") == "1 step"
     assert words.counted(2000, "step") == "2,000 steps"
     assert words.counted(1, "microbatch", "microbatches") == "1 microbatch"
+
+
+def test_points_of_traffic_are_the_bytes_per_step_of_the_answer() -> None:
+    """Also where the interface carried much more, beside the steps."""
+    wire = explain_build.Run().wire_bytes
+    records = explain_build.records(counted_bytes=1.02 * wire, other_bytes_per_second=3e9)
+    finding = next(finding for finding in explain(records) if finding.id == "step_network")
+    drawn = [each for each in charts.of(records, finding) if each.title == "Traffic against step time"][0]
+    assert isinstance(drawn, charts.Chart)
+    dots = drawn.traces[0]
+    bytes_per_step = np.array(dots["x"]) / 8 * np.array(dots["y"])
+    assert bytes_per_step == pytest.approx(finding.numbers["bytes_per_step_per_host"], rel=0.01)
+
+
+def test_stacked_phases_are_no_taller_than_the_step() -> None:
+    """From before ranks met after a checkpoint: the others waited for it in their exchange."""
+    records = explain_build.records(hosts=1, ranks=2)
+    records.steps["exchange_mean"][::5] += 4.0
+    drawn = chart(records, "step_time")
+    assert isinstance(drawn, charts.Chart)
+    height = np.sum([trace["y"] for trace in drawn.traces], axis=0)
+    assert height.max() <= records.steps["seconds"].max() * 1.001

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dragoman.explain import words
 from dragoman.explain.finding import Finding
+from dragoman.explain.parts import phases_within
 from dragoman.measure.records import PHASES, Records, Table
 from dragoman.report.charts import thin
 from dragoman.report.charts.figure import (
@@ -31,11 +33,11 @@ PHASE_NAMES = {
 
 def phases_over_time(records: Records, finding: Finding) -> Chart | Missing:
     title = "Phases of a step over the run"
-    columns = [records.phase(phase) for phase in PHASES]
-    present = [phase for phase, column in zip(PHASES, columns, strict=True) if thin.is_known(column)]
+    phases = phases_within(records)  # as in the answers: parts of a step
+    present = [phase for phase in PHASES if thin.is_known(phases[phase])]
     if not present:
         return Missing(title, "phases were not timed")
-    steps, *seconds = thin.means(records.steps["step"], *(records.phase(phase) for phase in present))
+    steps, *seconds = thin.means(records.steps["step"], *(phases[phase] for phase in present))
     traces = []
     for phase, values in zip(present, seconds, strict=True):
         color = f"--phase-{phase}"
@@ -126,7 +128,11 @@ def utilisation(records: Records, finding: Finding) -> Chart | Missing:
     elif thin.is_known(records.hosts["cpu_share"]):
         keys = [host_name(records, host) for host in records.hosts["host"]]
         traces, unit = over_time(records, records.hosts, np.array(keys), records.hosts["cpu_share"], "CPU")
-        title, note = "CPU utilisation", "Share of all cores that were busy, host by host."
+        title = "CPU utilisation"
+        note = "Share of all cores that were busy, host by host, whatever ran on them."
+        got = finding.numbers.get("cpu_share")
+        if isinstance(got, float):
+            note += f" In steps the ranks got {words.share(got)} of the CPU time that they wanted."
     else:
         return Missing("Utilisation over time", "neither GPUs nor CPUs were watched")
     layout = {"xaxis": axis(unit), "yaxis": axis("share", tickformat=".0%", range=[0, 1.05])}

@@ -7,14 +7,13 @@ import numpy as np
 from dragoman.explain import words
 from dragoman.explain.counterfactual import link_rate
 from dragoman.explain.finding import Finding
-from dragoman.explain.traffic import is_one_machine
+from dragoman.explain.traffic import bytes_of_steps, is_one_machine
 from dragoman.measure.records import PHASES, Records, Table
 from dragoman.report.charts import thin
 from dragoman.report.charts.figure import Chart, Key, Missing, axis, bars_layout, dots, line, numbers
 from dragoman.report.charts.speed import PHASE_NAMES, host_name, over_time
 
 _FAR_ABOVE = 8  # a link this many times the traffic would press the traffic flat
-_STEPS_PER_POINT = 3  # of the scatter: fewer, and a step's burst falls into its neighbour's point
 _LENS_SAMPLES = 60
 ONE_MACHINE = "all ranks ran on one machine, and their gradients crossed no network"
 
@@ -68,17 +67,15 @@ def traffic_over_time(records: Records, finding: Finding) -> Chart | Missing:
 
 def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Missing:
     title = "Traffic against step time"
-    nics, steps = gradient_rows(records), records.steps
     if is_one_machine(records):
         return Missing(title, ONE_MACHINE)
-    if not thin.is_known(nics["sent_bytes"], nics["time"]) or not thin.is_known(
-        steps["ended"], steps["seconds"]
-    ):
+    seconds, sent = bytes_of_steps(records)  # as in the answer's correlation
+    known = np.isfinite(seconds) & np.isfinite(sent) & (seconds > 0)
+    if not known.any():
         return Missing(title, "traffic and step times were not both recorded")
-    rates, seconds = _joined(nics, steps)
-    if not len(rates):
-        return Missing(title, "traffic and step times do not overlap")
-    each = finding.numbers.get("bytes_per_step_per_host") or float(np.median(rates * seconds))
+    seconds, sent = thin.means(seconds[known], sent[known])
+    rates = sent / seconds
+    each = finding.numbers.get("bytes_per_step_per_host") or float(np.median(sent))
     traces = [dots(8 * rates, seconds, "some steps together", "--series-1", size=6, opacity=0.55)]
     if each > 0 and rates.max() > 0:
         some = np.linspace(max(rates.min(), rates.max() / 50), rates.max(), 60)
@@ -93,25 +90,6 @@ def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Mis
         "slower steps then mean a slower link, not more traffic."
     )
     return Chart(title, note, traces, layout)
-
-
-def _joined(nics: Table, steps: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Mean rate of a host and mean step seconds, over slices of time that hold both."""
-    known = np.isfinite(steps["ended"]) & np.isfinite(steps["seconds"])
-    steps = {name: steps[name][known] for name in ("ended", "seconds")}
-    if not known.any():
-        return np.array([]), np.array([])
-    span = float(np.nanmax(nics["span"])) if thin.is_known(nics["span"]) else 1.0
-    bins = thin.TimeBins(nics["time"], max(span, _STEPS_PER_POINT * float(np.median(steps["seconds"]))))
-    inside = (steps["ended"] >= bins.start) & (steps["ended"] <= bins.start + bins.width * bins.count)
-    places = bins.of(steps["ended"][inside])
-    seconds = thin.binned(places, steps["seconds"][inside], bins.count)
-    rates = thin.binned(bins.of(nics["time"]), nics["sent_bytes"], bins.count, nics["span"])
-    both = np.isfinite(seconds) & np.isfinite(rates)
-    # A slice with an evaluation in it holds fewer steps than its length: its rate says nothing of a step.
-    stepping = np.bincount(places, steps["seconds"][inside], bins.count) > 0.8 * bins.width
-    kept = both & stepping if (both & stepping).any() else both
-    return rates[kept], seconds[kept]
 
 
 def under_the_lens(records: Records, finding: Finding) -> Chart | Missing:
