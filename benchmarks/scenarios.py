@@ -72,6 +72,7 @@ every = 1000
 """
 CONFIGS = {"speed": SPEED, "learning": LEARNING}
 CHECKPOINT_EVERY = 4
+KEPT_SHARE = 1 / 15  # of the machine's memory, in the course of a run
 ROUND = 4  # of DiLoCo; from step 8 x 4 on rounds have this length
 
 Share = Callable[[Outcome], float]
@@ -188,6 +189,14 @@ def when_it_came(outcome: Outcome) -> str:
     )
 
 
+def when_memory_is_full(outcome: Outcome) -> str:
+    """The worker keeps as much of every step."""
+    records, numbers = outcome.records, outcome.findings["duration"].numbers
+    kept = KEPT_SHARE * records.facts.host_memory_bytes[0] / float(records.steps["step"].max())
+    told = numbers.get("memory_growth", {}).get("bytes_per_1000_steps", 0.0) / 1000
+    return "" if abs(told / kept - 1) <= 0.25 else f"{told:.3g} bytes per step are told, {kept:.3g} are kept"
+
+
 def competitors(workers: int) -> Scenario:
     return Scenario(
         f"another program computes on each core of {workers} workers on one machine",
@@ -234,10 +243,10 @@ SCENARIOS = {
         shares={"rate": EXPOSED},
     ),
     "latency": Scenario(
-        "a link as fast as any, and a message takes half the computing of a step to arrive",
+        "a link as fast as any, and a message takes a tenth of the computing of a step to arrive",
         WAITING,
         lambda speed: Setting(
-            hosts=2, delay_seconds=round(speed.step_seconds / 2, 4), reliefs=3 * ("delay_seconds",)
+            hosts=2, delay_seconds=round(speed.step_seconds / 10, 4), reliefs=3 * ("delay_seconds",)
         ),
         silent=NO_MISMATCH,
         shares={"delay_seconds": EXPOSED},
@@ -305,6 +314,13 @@ SCENARIOS = {
     "slow-disk-0.5": slow_disk(0.5),
     "slow-disk-1.5": slow_disk(1.5),
     "slow-disk-4": slow_disk(4),
+    "memory-grows": Scenario(
+        "a worker that keeps more memory with every step",
+        BUSY,
+        lambda speed: Setting(hindrances=(speed.memory(KEPT_SHARE, speed.steps(1)),)),
+        says=(("duration", "Memory in use"),),
+        also=when_memory_is_full,
+    ),
     "competitor": competitors(1),
     "competitors": competitors(2),
     "overfitting": Scenario(

@@ -6,6 +6,7 @@ import numpy as np
 
 from dragoman.explain import jumps, words
 from dragoman.explain.finding import Finding, known, unknown
+from dragoman.explain.memory import growth
 from dragoman.explain.outside import event_seconds
 from dragoman.measure.records import Records
 
@@ -58,13 +59,22 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         clock_jumps=len(set_by) or None,
         clock_jump_seconds=sum(set_by) if set_by else None,
     )
+    evidence = _evidence(records, wall is not None)
+    said = [_answer(records, numbers, price_per_hour), jumps.sentence(set_by)]
+    if grown := growth(records):
+        said.append(str(grown))
+        numbers["memory_growth"] = grown.numbers
+        evidence.append(
+            "memory_growth: medians of a host's memory in use over quarters of the newest attempt"
+        )
     return Finding(
         id="duration",
         verdict="stated",
-        answer=f"{_answer(records, numbers, price_per_hour)} {jumps.sentence(set_by)}".strip(),
+        answer=" ".join(filter(None, said)),
         numbers=numbers,
-        evidence=_evidence(records, wall is not None),
+        evidence=evidence,
         confidence="estimated" if records.facts.one_mean else "measured",
+        advice=[grown.advice] if grown else [],
     )
 
 

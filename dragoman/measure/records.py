@@ -47,6 +47,7 @@ class RunFacts(BaseModel):
     exchange_every: PositiveInt = 1  # steps; DiLoCo: of a round when rounds have grown to their length
     exchange_why: str = ""  # what chose this way
     gradient_interfaces: list[str] = []  # per host, the interface its gradients leave by
+    host_memory_bytes: list[int] = []  # per host, all it has
     flops_per_step: float | None = None  # of the model, forward and backward, all ranks together
     settings: dict[str, Any] = {}  # the config, by dotted key
     data_card: dict[str, Any] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psutil
 import torch
 
 from dragoman import config
@@ -72,6 +73,7 @@ def _facts(name: str, state: State, data: DataSet) -> dict[str, object]:
 
 
 def _placement(world: World, topology: Topology) -> dict[str, object]:
+    """Collective."""
     on_gpu = world.device.type == "cuda"
     return {
         "ranks": world.size,
@@ -79,7 +81,16 @@ def _placement(world: World, topology: Topology) -> dict[str, object]:
         "rank_hosts": topology.rank_hosts,
         "device": torch.cuda.get_device_name(world.device) if on_gpu else "cpu",
         "gradient_interfaces": topology.interfaces,
+        "host_memory_bytes": _memory(world, topology),
     }
+
+
+def _memory(world: World, topology: Topology) -> list[int]:
+    """Of each host. Collective."""
+    own = [0.0] * len(topology.hosts)
+    if world.rank in topology.leaders:
+        own[topology.rank_hosts[world.rank]] = float(psutil.virtual_memory().total)
+    return [int(nbytes) for nbytes in world.sum(own)]
 
 
 def probe(made: Recorder, state: State, world: World, topology: Topology, start: Start) -> Link | None:
