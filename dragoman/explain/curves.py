@@ -24,6 +24,10 @@ EXPONENTS = np.geomspace(0.1, 2.5, 40)
 TIMES = np.geomspace(0.05, 3.0, 30)  # tau, in lengths of the run
 SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])  # of the points' range: a high rate's cost
 STEADY = 1e-3  # a rate that varies by less costs the same everywhere
+# How plausible members are before any point: runs follow powers rather than exponentials, and flat ones.
+STEEP = 0.7
+PRIOR = np.concatenate((5 * np.exp(-EXPONENTS / STEEP), np.ones(len(TIMES))))
+TEMPER = 0.5  # of what points say: they err together, as learning leaves the curve for a while
 FREEDOM = 2.5  # numbers that a fit takes from the points: limit, fall, and some of a member
 # Learning follows such curves only so far. One standard deviation, as a share of a change (measured by
 # benchmarks/convergence.py): small where little is still to come, more where it is as much as was seen.
@@ -151,7 +155,8 @@ class _Fits:
         count = len(values)
         variance = np.maximum(left, 0.0) / max(1.0, count - FREEDOM) + least_noise**2
         tiny = 1e-12 * max(1.0, float(np.abs(values).max())) ** 2
-        score = -0.5 * (count - 1) * np.log(np.maximum(left, 0.0) / count + least_noise**2 + tiny)
+        score = -0.5 * TEMPER * (count - 1) * np.log(np.maximum(left, 0.0) / count + least_noise**2 + tiny)
+        score = score + np.log(PRIOR)
         score[(limit < bounds[0]) | (limit > bounds[1])] = -np.inf
         if np.isinf(score.max()):
             score[:] = 0.0

@@ -28,8 +28,10 @@ LOSS_NOISE_SHARE = 0.001
 BLEU_NOISE = 0.1
 LOSS_RUN_NOISE_SHARE = 0.002
 BLEU_RUN_NOISE = 0.3
-POWERS = (0.0, 0.5, 1.0, 1.5)  # of the probability: BLEU begins late, then straightens
-SLOPE_DOUBT = 0.25  # of BLEU's gain: no such line is quite straight
+POWERS = (0.0, 1.0, 2.0, 3.0)  # of a token's probability
+# Of BLEU's gain, one standard deviation, and twice that where it is as much as was seen: no such line is
+# quite straight (measured by benchmarks/convergence.py).
+SLOPE_DOUBT = 0.25
 
 
 @dataclass(frozen=True)
@@ -105,14 +107,10 @@ def _by_loss(past: History, loss: Extrapolation, course: Course | None) -> Gain 
     if not weights @ [line.slope for line in lines] > 0:
         return None
     between_runs = BLEU_RUN_NOISE if course and course.way == "anew" else 0.0
-    parts = [
-        Draws(part.values, part.weights * weight)
-        for line, weight in zip(lines, weights, strict=True)
-        for part in line.gains(loss.draws, between_runs)
-    ]
+    parts = [line.gains(loss.draws, between_runs) for line in lines]
     draws = Draws(
         np.minimum(np.concatenate([part.values for part in parts]), 100 - bleu[-1]),
-        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.weights * weight for part, weight in zip(parts, weights, strict=True)]),
     )
     low, gain, high = draws.at(INTERVAL[0], 0.5, INTERVAL[1])
     at, fitted = np.transpose(loss.curve)
@@ -132,6 +130,7 @@ class _Line:
         x = self._bent(log_probability)
         centred = x - x.mean()
         self._squares = max(float((centred**2).sum()), 1e-12)
+        self._seen = max(float(np.ptp(bleu)), BLEU_NOISE)
         self._middle, self._level = float(x.mean()), float(bleu.mean())
         self.slope = float(centred @ bleu) / self._squares  # at the last evaluation, where the logarithm is 0
         apart = bleu - bleu.mean() - self.slope * centred
@@ -143,12 +142,10 @@ class _Line:
     def at(self, log_probability: np.ndarray) -> np.ndarray:
         return self._level + self.slope * (self._bent(log_probability) - self._middle)
 
-    def gains(self, changes: Draws, between_runs: float) -> list[Draws]:
-        """Of BLEU, where the loss changes so. From here on straight in the loss, as late in a run, or, if it
-        was bent so far, straight in the probability, as early in one: either."""
-        doubt = self.noise**2 / self._squares + (SLOPE_DOUBT * self.slope) ** 2
-        found = []
-        for more in (-changes.values, 2 * np.expm1(-changes.values / 2) if self._power else -changes.values):
-            deviations = np.sqrt(doubt * more**2 + 2 * self.noise**2 + between_runs**2)
-            found.append(Draws(self.slope * more, changes.weights).blurred(deviations))
-        return found
+    def gains(self, changes: Draws, between_runs: float) -> Draws:
+        """Of BLEU, where the loss changes so: straight in the loss from here on."""
+        more = -self.slope * changes.values
+        of_form = SLOPE_DOUBT * (1 + np.minimum(1.0, np.abs(more) / self._seen)) * more
+        of_slope = self.noise * changes.values / np.sqrt(self._squares)
+        deviations = np.sqrt(of_slope**2 + of_form**2 + 2 * self.noise**2 + between_runs**2)
+        return Draws(more, changes.weights).blurred(deviations)
