@@ -11,7 +11,7 @@ from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, without_exch
 from dragoman.explain.finding import Finding, known
 from dragoman.explain.gpus import BUSY, GpuUse, gpu_use
 from dragoman.explain.link_only import NOT_RIGHT, impossible, judge, most_computing
-from dragoman.explain.outside import outside_advice, outside_seconds
+from dragoman.explain.outside import outside_advice, outside_seconds, slowed_by_writing
 from dragoman.explain.parts import StepParts, mean, settled, step_parts
 from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import is_one_machine
@@ -119,7 +119,15 @@ def _remarks(records: Records, verdict: str, computing: float, gpu: GpuUse | Non
     if outside and (worth := {kind: share for kind, share in outside.shares().items() if share >= 0.01}):
         listed = words.listed([f"{kind} took {words.share(share)}" for kind, share in worth.items()])
         remarks.append(f"Outside steps, {listed} of the time.")
+    if (writing := _writing_share(records)) and writing >= 0.01:
+        remarks.append(f"Writing checkpoints in the background made steps {words.share(writing)} longer.")
     return remarks
+
+
+def _writing_share(records: Records) -> float | None:
+    """Of the time of all steps, by how much they were longer beside the writing of a checkpoint."""
+    slowed, seconds = slowed_by_writing(records), records.steps["seconds"]
+    return None if slowed is None else slowed / float(seconds[np.isfinite(seconds)].sum())
 
 
 def flops_share(records: Records, parts: StepParts) -> float | None:
@@ -146,6 +154,7 @@ def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None, found: Core
         data_share=parts.share(parts.data),
         optimizer_share=parts.share(parts.optimizer),
         gpu_memory_bytes=gpu.memory_bytes if gpu else None,
+        writing_share=_writing_share(records),
         **{f"{kind}_share": share for kind, share in (outside.shares() if outside else {}).items()},
     ) | core_time.numbers(records, parts, found)
 

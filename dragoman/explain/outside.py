@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.explain import words
+from dragoman.explain.parts import settled
 from dragoman.measure.records import Records
 
+ENOUGH_BESIDE = 5  # steps while a checkpoint was written, and as many while none was
 DEAR = 0.10  # of the time: half as often gives 5 %, the least worth advising
 
 
@@ -36,6 +38,25 @@ def outside_seconds(records: Records) -> Outside | None:
     if training <= 0 or evaluation + checkpoint <= 0:
         return None
     return Outside(training, evaluation, checkpoint)
+
+
+def slowed_by_writing(records: Records) -> float | None:
+    """Seconds by which all steps together were longer while a checkpoint was written in the background.
+
+    None where too few steps lie in or beside such times to tell.
+    """
+    ended, seconds = records.steps["ended"], records.steps["seconds"]
+    chosen = settled(records) & np.isfinite(ended)
+    beside = np.zeros(len(ended))
+    for event in records.events:
+        if event.kind == "writing":
+            shared = np.minimum(ended, event.time + event.seconds) - np.maximum(ended - seconds, event.time)
+            beside += np.nan_to_num(np.maximum(0.0, shared))
+    during, alone = chosen & (beside > seconds / 2), chosen & (beside == 0)
+    if min(during.sum(), alone.sum()) < ENOUGH_BESIDE:
+        return None
+    slower = float(np.median(seconds[during]) - np.median(seconds[alone]))
+    return max(0.0, slower) * float(during.sum())
 
 
 def outside_advice(records: Records) -> list[str]:

@@ -112,8 +112,10 @@ class Event(Row):
     time: float  # when it began
     attempt: int
     step: int
-    kind: str  # startup, exchange (its way is the detail), evaluation, checkpoint, fault, stop
-    seconds: float = 0.0  # for which training stood still
+    # startup, exchange (its way is the detail), evaluation, checkpoint, fault, stop; and writing: of a
+    # checkpoint in the background
+    kind: str
+    seconds: float = 0.0  # for which training stood still; did not, while writing
     detail: str = ""
 
 

@@ -111,6 +111,8 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
     if state.step % state.config.measure.every == 0:
         loss, tokens_per_second = pace.interval()
         run.curves.step(state.step, loss, outcome.learning_rate, outcome.gradient_norm, tokens_per_second)
+        for written in run.saver.take_written():
+            run.recorder.event("writing", *written)
         run.recorder.flush()
         run.view.step(state.step, loss, outcome, tokens_per_second, left)
 

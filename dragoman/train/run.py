@@ -155,6 +155,8 @@ def _run(
             ),
         )
         saver.wait()
+        for done in saver.take_written():
+            recorder.event("writing", *done)
         recorder.checkpoint_files(saver.files)
         recorder.close(reason)
         if writer.failure:

@@ -7,15 +7,24 @@ import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
 
 from dragoman import atomic
 from dragoman.config import Training
 from dragoman.errors import DragomanError
+from dragoman.measure import clock
 from dragoman.measure.quality import Evaluation
 from dragoman.rundir import RunFolder, StepFolders
 from dragoman.train import checkpoint
 from dragoman.train.checkpoint import Contents
 from dragoman.train.state import State
+
+
+class Written(NamedTuple):
+    step: int
+    began: float  # a reading of the clock
+    seconds: float
 
 
 class Saver:
@@ -34,6 +43,10 @@ class Saver:
     def wait(self) -> None:
         """Until the checkpoint under way is on disk."""
 
+    def take_written(self) -> list[Written]:
+        """When those were written that are on disk since the last call."""
+        return []
+
 
 class FolderSaver(Saver):
     """Writes in the background: a step is held up only while tensors are copied.
@@ -48,6 +61,7 @@ class FolderSaver(Saver):
         self._best = best
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
+        self._written: SimpleQueue[Written] = SimpleQueue()
 
     def save(self, state: State) -> None:
         self.wait()
@@ -68,6 +82,9 @@ class FolderSaver(Saver):
                 raise error
             self.failure = self._failed(error.strerror or str(error))
 
+    def take_written(self) -> list[Written]:
+        return [self._written.get() for _ in range(self._written.qsize())]
+
     def _begin(self, state: State) -> None:
         files = self._contents(state)
         if lacking := self._lacking_space(files):
@@ -76,12 +93,14 @@ class FolderSaver(Saver):
         self._pending = self._thread.submit(self._write, state.config, state.step, list(state.history), files)
 
     def _write(self, settings: Training, step: int, history: list[Evaluation], files: Contents) -> None:
+        began = clock.seconds()
         manifest = checkpoint.write(self._folders.at(step), step, files)
         self.files = [
             {"name": name, "bytes": facts.bytes, "purpose": facts.purpose}
             for name, facts in manifest.files.items()
         ]
         tidy(self._folders, settings, history, self._best)
+        self._written.put(Written(step, began, clock.seconds() - began))
 
     def _lacking_space(self, files: Contents) -> str:
         """Why there is no room, before a byte is written: half a checkpoint is of no use."""

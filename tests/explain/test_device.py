@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.explain import network
 from dragoman.explain.device import explain
-from dragoman.measure.records import Records, RunFacts
+from dragoman.measure.records import Event, Records, RunFacts
 from tests.explain import build
 
 
@@ -176,6 +176,25 @@ def test_what_the_others_compute_bounds_the_gain_of_a_faster_rank() -> None:
     assert times == pytest.approx((0.97 + 9) / 0.97, rel=0.05)
     far_out = explain(build.records(ranks=2, slow_rank=1, slow_data=400.0)).advice[0]
     assert far_out.endswith("up to many times faster steps")
+
+
+def test_steps_beside_the_writing_of_a_checkpoint_are_told_apart() -> None:
+    """Every tenth to fourteenth step of twenty, 0.2 s longer each: a quarter of the steps."""
+    records = build.records(jitter=0.0, exchange_jitter=0.0, checkpoint_every=20, evaluate_every=10_000)
+    place = np.arange(len(records.steps["step"])) % 20
+    slow = (place >= 10) & (place < 15)
+    records.steps["seconds"] = records.steps["seconds"] + 0.2 * slow
+    records.steps["ended"] = records.steps["ended"] + np.cumsum(0.2 * slow)
+    for number in np.flatnonzero(place == 10):
+        began = records.steps["ended"][number] - records.steps["seconds"][number]
+        length = float(records.steps["ended"][number + 4] - began)
+        event = {"time": float(began), "attempt": 1, "step": int(number), "kind": "writing"}
+        records.events.append(Event(**event, seconds=length))
+    finding = explain(records)
+    expected = 0.2 * slow.sum() / records.steps["seconds"].sum()
+    assert finding.numbers["writing_share"] == pytest.approx(expected, rel=0.1)
+    assert "Writing checkpoints in the background made steps 5% longer" in finding.answer
+    assert "writing_share" not in explain(build.records()).numbers
 
 
 def test_one_machine_is_not_sent_to_the_network() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import DataError, DataSetError, UsageError
+from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from dragoman.train.run import check
 from tests import ranks
@@ -88,3 +89,13 @@ def test_a_second_training_of_a_run_is_refused_and_the_first_goes_on(here: Here,
         step = max(runs.steps_in_log(run))
         runs.wait_until("another step", lambda: runs.reached(run, step + 1) or not first.process.is_alive())
         assert first.process.is_alive()
+
+
+def test_every_checkpoint_is_recorded_with_the_time_of_its_writing(here: Here, tmp_path: Path) -> None:
+    here.train(tmp_path / "run", "train.stop_at=16", "checkpoint.every=8")
+    events = database.read(RunFolder(tmp_path / "run").records).events
+    saved = [event for event in events if event.kind == "checkpoint"]
+    written = [event for event in events if event.kind == "writing"]
+    assert [event.step for event in saved] == [event.step for event in written] == [8, 16]
+    assert all(begun.time <= done.time for begun, done in zip(saved, written, strict=True))
+    assert all(0 < event.seconds < 30 for event in written)
