@@ -8,7 +8,13 @@ from dragoman.explain import exchange_quality, words
 from dragoman.explain.course import Course, course
 from dragoman.explain.curves import LEAST_POINTS
 from dragoman.explain.finding import Finding, known
-from dragoman.explain.gains import NOTHING_LEARNT_BLEU, Gain, gains
+from dragoman.explain.gains import (
+    LOSS_WORTH_LEAST,
+    LOSS_WORTH_SHARE,
+    NOTHING_LEARNT_BLEU,
+    Gain,
+    gains,
+)
 from dragoman.explain.history import History, divergence, history, rise, training_losses
 from dragoman.measure.records import Records
 
@@ -99,18 +105,17 @@ def _without_a_curve(records: Records, path: Course | None, numbers: dict[str, o
     numbers |= known(training_loss_fall=trained or None)
     advice = _advice(records, path, [], "unknown", False)
     if path and path.is_unfinished and (is_falling or trained):
-        what = (
-            ""
-            if is_falling
-            else f" The training loss fell by {trained:.2f} over the last fifth of the steps."
-        )
-        answer = (
-            f"{_not_yet(records, path, numbers)}{what} How much more there is to gain is not known: {few}."
-        )
+        of_steps = f" The training loss fell by {trained:.2f} over the last fifth of the steps."
+        plain = _not_yet(records, path, numbers) + ("" if is_falling else of_steps)
+    elif isinstance(falls, float) and falls > _worth(numbers) and (path is None or path.way == "more"):
+        plain = f"Not yet: {_seen(path, numbers)}."
+    else:
+        plain = ""
+    if plain:
         return Finding(
             id="convergence",
             verdict="improving",
-            answer=answer,
+            answer=f"{plain} How much more there is to gain is not known: {few}.",
             numbers=numbers,
             evidence=["steps, rates and losses as recorded, against the plan in the run's settings"],
             advice=[*_continue(records, path, ""), *advice],
@@ -127,13 +132,17 @@ def _without_a_curve(records: Records, path: Course | None, numbers: dict[str, o
     )
 
 
+def _worth(numbers: dict[str, object]) -> float:
+    """The least fall of the loss that matters."""
+    last = numbers.get("last_eval_loss")
+    return max(LOSS_WORTH_LEAST, LOSS_WORTH_SHARE * abs(last) if isinstance(last, float) else 0.0)
+
+
 def _not_yet(records: Records, path: Course | None, numbers: dict[str, object]) -> str:
     """The opening of an answer to an unfinished plan, a finished one, and none."""
     if path is None or not path.is_unfinished:
         if path and path.way == "anew":
-            return (
-                "Not yet, but its schedule has ended: at this rate more steps would change next to nothing."
-            )
+            return "Not yet, but its schedule has ended: at this rate more steps change next to nothing."
         return "Not yet"
     is_running = bool(records.attempts) and records.attempts[-1].ended is None
     opening = "Not yet: it is at" if is_running else "No: stopped at"

@@ -1,13 +1,15 @@
 """explain/convergence.py: converged, improving, diverged and unknown, each from a run where it is true."""
 
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dragoman import config
 from dragoman.config import Train
 from dragoman.explain.convergence import explain
-from dragoman.explain.curves import extrapolate
+from dragoman.explain.curves import LEAST_POINTS, extrapolate
 from dragoman.explain.history import history
 from dragoman.measure.database import RecordsFile, read
 from dragoman.measure.records import Attempt, EvaluationRow, Records, RunFacts
@@ -70,11 +72,20 @@ def test_short_run_is_still_improving() -> None:
     assert explain(records).verdict == "improving"
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("count", [0, 1])
 def test_too_few_evaluations_are_unknown(count: int) -> None:
     finding = explain(build.evaluated(count=count, eval_loss=falling))
     assert finding.verdict == "unknown"
     assert f"{count} evaluation{'' if count == 1 else 's'} of" in finding.answer
+
+
+def test_a_loss_that_plainly_falls_is_not_fully_trained_however_few_the_evaluations() -> None:
+    finding = explain(build.evaluated(count=3, eval_loss=falling))
+    assert finding.verdict == "improving"
+    assert finding.numbers["loss_fall_per_evaluation"] == pytest.approx(2 * (1 - 3**-0.5), abs=0.01)
+    still = explain(build.evaluated(count=3, eval_loss=lambda s: 2 + 0 * s))
+    assert still.verdict == "unknown"
+    assert "3 evaluations" in still.answer
 
 
 def test_noise_leaves_it_open() -> None:
@@ -220,8 +231,8 @@ def planned(schedule: str, steps: int, made: int, evaluate_every: int) -> Record
         "evaluate.every": evaluate_every,
     }
     number = np.arange(1, made + 1)
-    config = Train(schedule=schedule, rate=1e-3, warmup_steps=100, steps=steps)
-    rates = np.array([learning_rate(step, config, 128) for step in range(made)])
+    plan = Train(schedule=schedule, rate=1e-3, warmup_steps=100, steps=steps)
+    rates = np.array([learning_rate(step, plan, 128) for step in range(made)])
     at = np.arange(evaluate_every, made + 1, evaluate_every)
     losses = 1.5 + 3 * (np.cumsum(rates)[at - 1] / 1e-3 / 100) ** -0.8 + 0.8 * rates[at - 1] / 1e-3
     return Records(
@@ -292,3 +303,9 @@ def test_fine_tuning_that_harmed_says_that_its_beginning_is_best() -> None:
     assert finding.numbers["best_bleu_step"] == 0
     assert "step 0" in finding.answer
     assert "step 0" not in explain(build.evaluated(eval_loss=falling)).answer
+
+
+def test_the_demo_evaluates_often_enough_for_a_curve() -> None:
+    with as_file(files("dragoman") / "configs" / "demo.toml") as path:
+        settings = config.load(config.Training, path)
+    assert settings.train.steps / settings.evaluate.every >= 2 * LEAST_POINTS
