@@ -124,6 +124,36 @@ def _learning(random: np.random.Generator) -> dict[str, Curve]:
     return curves if kind == "no sample" else {**curves, "sample_loss": lambda s: falls(s) - 0.1}
 
 
+def with_a_true_link(run: Run) -> Run:
+    """The same run without other waits, on a link whose rate follows from the bytes, some of them hidden."""
+    random = np.random.default_rng(run.seed)
+    hidden = random.uniform(0, 2 / 3) * (run.forward + run.backward)
+    plain = replace(run, slow_rank=None, data=0.0, jitter=0.0, optimizer=0.0, exchange_jitter=0.0)
+    plain = replace(plain, mode="allreduce", exchange_every=1, other_bytes_per_second=0.0, counted_bytes=None)
+    # A GPU that computes draws most of its power; where it is neither nor, the meters say nothing here.
+    share = 1 - run.exchange / (run.exchange + run.forward + run.backward)
+    watts = 60.0 if share < 0.3 else 220.0 if share > 0.75 else None
+    plain = replace(plain, gpu_watts=watts if random.random() < 0.5 else None)
+    return replace(plain, link_bits_per_second=8 * run.wire_bytes / max(1e-9, run.exchange + hidden))
+
+
+def bare(run: Run) -> Records:
+    """Its records as a log of another program has them: step times, and some of bytes, link, GPUs, cost."""
+    random, whole = np.random.default_rng(run.seed), build.records(**vars(run))
+    computing = run.forward + run.backward
+    facts: dict[str, Any] = {"source": "OpenSeq2Seq", "gradient_bytes": run.gradient_bytes}
+    if random.random() < 0.6:
+        bounds = computing * random.uniform(0.4, 1.0), computing * random.uniform(1.0, 2.5)
+        facts |= {"computing_seconds": bounds, "computing_inputs": "what the cost model was given"}
+    probes = [probe for probe in whole.probes if probe.kind == "link"] if random.random() < 0.6 else []
+    if not probes and random.random() < 0.6:
+        facts["ordered_link_bits_per_second"] = run.link_bits_per_second
+    steps = {name: whole.steps[name] for name in ("step", "seconds", "ended", "loss", "attempt")}
+    return Records(
+        whole.facts.model_copy(update=facts), whole.attempts, steps=steps, probes=probes, gpus=whole.gpus
+    )
+
+
 def with_holes(records: Records, seed: int) -> Records:
     """The same run where some tables, columns, values and facts were never recorded."""
     random = np.random.default_rng(seed)

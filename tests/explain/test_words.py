@@ -17,6 +17,14 @@ from dragoman.explain import words
         (187_200, "2 d 4 h"),
         (0, "0 ms"),
         (-725, "-12 min 5 s"),
+        (0.0994, "99.4 ms"),
+        (0.0996, "0.0996 s"),
+        (99.9, "99.9 s"),
+        (100, "1 min 40 s"),
+        (5_399, "89 min 59 s"),
+        (5_400, "1 h 30 min"),
+        (48 * 3600 - 60, "47 h 59 min"),
+        (48 * 3600, "2 d 0 h"),
     ],
 )
 def test_seconds(value: float, text: str) -> None:
@@ -29,6 +37,19 @@ def test_sizes_rates_and_shares() -> None:
     assert words.rate(9.3e8) == "930 Mbit/s"
     assert words.share(0.412) == "41%"
     assert words.share(0.0042) == "0.42%"
+    assert [words.share(value) for value in (0.0099, 0.0101, -0.0042)] == ["0.99%", "1%", "-0.42%"]
+    assert [words.size(value) for value in (999.4, 999.6, 1.5e15, 2e18)] == [
+        "999 bytes",
+        "1 kB",
+        "1.5 PB",
+        "2e+03 PB",
+    ]
+    assert [words.count(value) for value in (9_999_999, 10_000_000, 999.4e6)] == [
+        "9,999,999",
+        "10 million",
+        "999 million",
+    ]
+    assert words.flops(3.2e12) == "3.2 TFLOP/s"
     assert words.count(4_500_966) == "4,500,966"
     assert words.count(60_880_896) == "60.9 million"
     assert words.count(999_600_000) == "1.0 billion"
