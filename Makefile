@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of programs: where bytecode may not be kept, each compiles our modules again (0.4 s).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: env demo test check format bench clean
+.PHONY: env demo test check format bench mutants clean
 
 env: $(VENV)/.installed
 
@@ -45,6 +45,10 @@ bench: env
 	$(BIN)/python benchmarks/parts.py configs/transformer-base.toml --data build/speed/base/data --repeat 3 --steps 1
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/serve.py
+
+# Not in continuous integration: an hour. What survives is listed in tools/mutants.txt.
+mutants: env
+	$(BIN)/python tools/mutants.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info
