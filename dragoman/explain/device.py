@@ -199,7 +199,9 @@ def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> lis
                 advice.append(f"work dealt out more evenly over the ranks: up to {gain}")
                 continue
             which = f"rank {who.rank}{f' ({who.host})' if who.host else ''}"
-            ask = "how does its data reach it?" if who.waits_for_data else "what else runs there?"
+            there = [each.name for each in core_time.programs(records) if each.host in (None, who.host)]
+            ask = f"{words.listed(there)} ran there" if there else "what else runs there?"
+            ask = "how does its data reach it?" if who.waits_for_data else ask
             advice.append(f"{which} as fast as the others ({ask}): up to {gain}")
     return advice
 
@@ -208,7 +210,9 @@ def _about_cores(records: Records) -> str:
     if others := core_time.programs(records):
         places = sorted({program.host for program in others if program.host})
         where = f" on {words.hosts(places)}" if places else ""
-        return f"end or move {words.listed([program.name for program in others])}{where}"
+        unseen = [host for host in records.facts.hosts if host not in places] if places else []
+        rest = f", and what takes the cores of {words.hosts(unseen)}" if unseen else ""
+        return f"end or move {words.listed([program.name for program in others])}{where}{rest}"
     return "fewer ranks or threads than cores, or a higher limit on the run's CPU"
 
 

@@ -88,8 +88,14 @@ def test_waiting_for_a_core_is_the_others_waiting_too() -> None:
 
 def test_a_slow_host_whose_core_is_shared_says_with_whom() -> None:
     records = build.records(slow_rank=0, slow_by=2.0, counted_cores=[0.5, 1, 1, 1])
-    answer = explain(beside(records, burn=0.5)).answer
-    assert "It got 50% of the CPU time that it wanted: burn used 0.5 cores of host0." in answer
+    finding = explain(beside(records, burn=0.5))
+    assert "It got 50% of the CPU time that it wanted: burn used 0.5 cores of host0." in finding.answer
+    assert finding.advice[0].startswith("rank 0 (host0) as fast as the others (burn ran there): ")
+
+
+def test_hosts_without_their_cores_are_named_beside_the_one_whose_programs_were_seen() -> None:
+    advice = explain(beside(build.records(counted_cores=[0.5] * 4), burn=0.5)).advice[0]
+    assert advice.startswith("end or move burn on host0, and what takes the cores of host1: ")
 
 
 def test_without_another_program_the_limit_or_the_lack_of_one_is_said() -> None:
