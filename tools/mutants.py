@@ -238,6 +238,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--only", help="a file, or a pattern of files")
+    parser.add_argument("--matching", default="", help="only mutants with this in their name")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     _import_once()
@@ -245,7 +246,7 @@ def main() -> int:
     paths = sorted({path for pattern in TESTS for path in ROOT.glob(pattern)})
     if options.only:
         paths = [path for path in paths if path.relative_to(ROOT).match(options.only)]
-    every = [mutant for path in paths for mutant in mutants(path)]
+    every = [mutant for path in paths for mutant in mutants(path) if options.matching in mutant.name]
     drawn = random.Random(options.seed).sample(every, min(options.count, len(every)))
     listed = LISTED.read_text() if LISTED.exists() else ""
     survivors = []

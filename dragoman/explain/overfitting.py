@@ -100,9 +100,9 @@ def _judge(
 def _trend(steps: np.ndarray, gap: np.ndarray) -> float:
     """Per 1000 steps, over the later half."""
     later = min(len(gap) // 2, max(0, len(gap) - 3))
-    x, y = steps[later:], gap[later:]
-    spread = ((x - x.mean()) ** 2).sum()
-    return float(1000 * ((x - x.mean()) * (y - y.mean())).sum() / spread) if spread > 0 else float("nan")
+    x, y = steps[later:] - steps[later:].mean(), gap[later:]
+    spread = (x**2).sum()
+    return float(1000 * (x * y).sum() / spread) if spread > 0 else float("nan")
 
 
 def _bleu_still_rises(past: History, since: int) -> bool:
