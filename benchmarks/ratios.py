@@ -26,10 +26,11 @@ class Speed:
     step_seconds: float  # of computing
     evaluation_seconds: float
     parameters: int
+    reported_seconds: float = REPORTED_SECONDS
 
     def steps(self, ranks: int = 2) -> int:
         """Enough for a report."""
-        return max(REPORTED_STEPS, math.ceil(REPORTED_SECONDS / self.computing(ranks)))
+        return max(REPORTED_STEPS, math.ceil(self.reported_seconds / self.computing(ranks)))
 
     def computing(self, ranks: int = 2) -> float:
         return self.step_seconds * 2 / ranks
@@ -65,15 +66,16 @@ class Speed:
         return 4.0 * self.parameters
 
 
-def speed_of(outcome: Outcome) -> Speed:
+def speed_of(outcome: Outcome, step_seconds: float, reported_seconds: float) -> Speed:
     """From a training of `TRIED_TOKENS` per step: what it will be with steps that are long enough."""
     numbers = outcome.findings["step_time"].numbers
     seconds = sum(numbers["phase_seconds"][phase] for phase in ("forward", "backward", "optimizer"))
     unit = 2 * MICROBATCH_TOKENS  # whole microbatches on either rank
-    tokens = unit * max(1, math.ceil(STEP_SECONDS / seconds * TRIED_TOKENS / unit))
+    tokens = unit * max(1, math.ceil(step_seconds / seconds * TRIED_TOKENS / unit))
     return Speed(
         tokens,
         seconds * tokens / TRIED_TOKENS,
         outcome.number("duration", "evaluation_seconds"),
         outcome.records.facts.parameters or 0,
+        reported_seconds,
     )

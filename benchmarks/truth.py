@@ -27,9 +27,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.causes import Setting
-from benchmarks.ratios import Speed, speed_of
+from benchmarks.ratios import STEP_SECONDS, Speed, speed_of
 from benchmarks.scenarios import CONFIGS, CORPORA, SCENARIOS, Scenario
-from benchmarks.trainings import Outcome, train, write_corpus
+from benchmarks.trainings import REPORTED_SECONDS, Outcome, train, write_corpus
 from testbed import why_not
 
 SHARE_TOLERANCE = 0.10  # of the time, between the report's share and what removing the cause shows
@@ -63,16 +63,24 @@ def _text(outcome: Outcome, id: str) -> str:
 
 
 class Bench:
-    """Trains scenarios in a folder; corpora are made once, and the machine is measured once."""
+    """Trains scenarios in a folder; corpora are made once, and the machine is measured once.
 
-    def __init__(self, folder: Path):
+    Tests have shorter steps, and no more of them than a report needs.
+    """
+
+    def __init__(
+        self, folder: Path, step_seconds: float = STEP_SECONDS, reported_seconds: float = REPORTED_SECONDS
+    ):
         self.folder = folder
+        self._step_seconds = step_seconds
+        self._reported_seconds = reported_seconds
 
     @cached_property
     def speed(self) -> Speed:
         """Two workers on this machine have a core each, as two hosts have."""
         settings = ("train.steps=40", "evaluate.every=10")
-        return speed_of(self._train("speed", "speed", "plenty", settings, Setting(workers=2)))
+        outcome = self._train("speed", "speed", "plenty", settings, Setting(workers=2))
+        return speed_of(outcome, self._step_seconds, self._reported_seconds)
 
     def where(self, scenario: Scenario, by_turns: bool = True) -> Setting:
         """Without turns what is in the way stays there, and the run ends by itself."""

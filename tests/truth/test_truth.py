@@ -15,11 +15,12 @@ from dragoman.plan.step import ring_bytes
 
 pytestmark = pytest.mark.alone  # a busy core is one of the causes
 BYTES_TOLERANCE = 0.15
+STEP_SECONDS = 0.1
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(tmp_path_factory.mktemp("truth"))
+    return Bench(tmp_path_factory.mktemp("truth"), STEP_SECONDS, reported_seconds=0.0)
 
 
 def train_rightly(bench: Bench, name: str) -> Outcome:
