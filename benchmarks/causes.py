@@ -30,8 +30,8 @@ class Setting:
     competitors: int = 0  # programs that compute on this machine's cores, one on each of the training's
     hindrances: tuple[str, ...] = ()  # of hindered.py: name=value
     from_step: int = 0  # all this comes after that step
-    # Causes that are taken away by turns after the part of the run that is reported on. After each turn
-    # without one of them comes a turn with all.
+    # Causes that are taken away by turns after the part of the run that is reported on. Before and after each
+    # turn without one of them comes a turn with all.
     reliefs: tuple[str, ...] = ()
     period: int = 1  # steps after which a run repeats itself: from checkpoint to checkpoint, DiLoCo's round
     reported_from: int = 0  # the report is on the steps after this one

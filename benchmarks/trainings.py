@@ -165,10 +165,9 @@ def _course(
             return came, []
         _wait_until(lambda: _has_reported(run, where, came), processes)
     taken = []
-    for relieved in where.reliefs:
-        for cause in (relieved, None):
-            with in_the_way(where.without(cause) if cause else where, run, cluster):
-                taken.append(_turn(cause, run, where, processes))
+    for cause in (None, *(cause for relieved in where.reliefs for cause in (relieved, None))):
+        with in_the_way(where.without(cause) if cause else where, run, cluster):
+            taken.append(_turn(cause, run, where, processes))
     if not all(process.poll() is None for process in processes):
         _fail(run, "the training ended before its turns did")
     return came, taken

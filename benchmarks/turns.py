@@ -33,13 +33,15 @@ def steps_of_turn(period: int) -> int:
 def saved(records: Records, turns: Sequence[Turn], period: int = 1) -> Mapping[str, float]:
     """For each cause the share of its time by which a step is shorter without it.
 
-    A turn without a cause is compared with the one after it, and the middle one of these pairs counts.
+    A turn without a cause is compared with those before and after it, which have all of them, and the middle
+    one of these comparisons counts.
     """
     shares: dict[str, list[float]] = {}
-    for free, hindered in zip(turns, turns[1:], strict=False):
-        if free.relieved is not None:
-            share = 1 - _step_seconds(records, free, period) / _step_seconds(records, hindered, period)
-            shares.setdefault(free.relieved, []).append(share)
+    seconds = [_step_seconds(records, turn, period) for turn in turns]
+    for number, turn in enumerate(turns):
+        if turn.relieved is not None:
+            share = 1 - 2 * seconds[number] / (seconds[number - 1] + seconds[number + 1])
+            shares.setdefault(turn.relieved, []).append(share)
     return {cause: float(np.median(found)) for cause, found in shares.items()}
 
 
