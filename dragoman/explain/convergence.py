@@ -173,7 +173,7 @@ def _twice(path: Course | None) -> str:
     if path is None or path.way == "more":
         return "twice the steps"
     if path.way == "finish":
-        return f"the rest of its plan, to step {path.target_step:,},"
+        return f"finishing its plan (step {path.target_step:,})"
     return f"a new run with twice the steps ({path.target_step:,}) and a schedule twice as long"
 
 
@@ -234,7 +234,7 @@ def _evidence(past: History, path: Course | None, found: list[Gain]) -> list[str
             else "what the loss would gain, as BLEU"
         )
         evidence.append(
-            f"gain_if_doubled_{gain.name}: of {_twice(path)}; {what}, with a 90 % interval; "
+            f"gain_if_doubled_{gain.name}: by {_twice(path)}; {what}, with a 90 % interval; "
             f"positive is better; under {gain.worth:.3g} counts as nothing"
         )
     return evidence
@@ -283,11 +283,7 @@ def _continue(records: Records, path: Course | None, gain: str) -> list[str]:
     if way == "anew":
         return [f"a new run with twice the steps and a schedule twice as long{about}{command}"]
     if path and path.is_unfinished:
-        return [
-            f"train on to the end of the plan: {_twice(path)}{about}{command}"
-            if gain
-            else f"train on to the end of the plan{command}"
-        ]
+        return [f"finish the plan{about if way == 'finish' else ''}{command}"]
     return [f"train on: twice the steps{about}{command}"]
 
 

@@ -153,7 +153,6 @@ class _Fits:
         left = ((without - level) ** 2).sum(1, keepdims=True)
         left = left + fall**2 * squares - 2 * fall * ((without - level) @ centred.T)
         count = len(values)
-        variance = np.maximum(left, 0.0) / max(1.0, count - FREEDOM) + least_noise**2
         tiny = 1e-12 * max(1.0, float(np.abs(values).max())) ** 2
         score = -0.5 * TEMPER * (count - 1) * np.log(np.maximum(left, 0.0) / count + least_noise**2 + tiny)
         score = score + np.log(PRIOR)
@@ -167,7 +166,11 @@ class _Fits:
         self._cost = np.repeat(costs, len(shapes))[kept]
         self._member = np.tile(np.arange(len(shapes)), len(shares))[kept]
         self._squares = squares[self._member]
-        self.noise = np.sqrt(variance.ravel()[kept])
+        lines = self.limit[:, None] + self._fall[:, None] * shapes[self._member]
+        apart = values - lines - self._cost[:, None] * places.rate
+        late = apart[:, count // 2 :]  # early points are noisier than what is to come
+        share = count / max(1.0, count - FREEDOM)
+        self.noise = np.sqrt((late**2).mean(1) * share + least_noise**2)
 
     def _shapes(self, area: np.ndarray | float) -> np.ndarray:
         """Every g at places: members x places."""

@@ -134,7 +134,8 @@ class _Line:
         self._middle, self._level = float(x.mean()), float(bleu.mean())
         self.slope = float(centred @ bleu) / self._squares  # at the last evaluation, where the logarithm is 0
         apart = bleu - bleu.mean() - self.slope * centred
-        self.noise = max(float(np.sqrt((apart**2).sum() / (len(bleu) - 2))), BLEU_NOISE)
+        late = apart[len(apart) // 2 :]  # the first half is where a line bends most
+        self.noise = max(float(np.sqrt((late**2).mean() * len(bleu) / (len(bleu) - 2))), BLEU_NOISE)
 
     def _bent(self, log_probability: np.ndarray) -> np.ndarray:
         return np.expm1(self._power * log_probability) / self._power if self._power else log_probability
