@@ -215,7 +215,7 @@ def test_model_that_learnt_nothing_is_not_converged() -> None:
 
 
 def test_rate_run_down_to_nothing_is_said() -> None:
-    records = build.evaluated(eval_loss=settled, loss_noise=0.001)
+    records = build.evaluated(eval_loss=lambda s: 1.8 + 3 * np.exp(-s / 1500))
     records.steps |= {"step": np.array([1, 10_000, 20_000]), "learning_rate": np.array([1e-3, 5e-4, 0.0])}
     assert "its learning rate has run down" in explain(records).answer
 
