@@ -39,7 +39,7 @@ def reported(shared: Path, own: Path) -> Opened:
             write.write(records, findings, run.path)
         show(records, findings)
 
-    return [seeds.records("slow-link-100"), seeds.records("converged")], feed
+    return [seeds.records("slow-link-1"), seeds.records("converged")], feed
 
 
 def compared(shared: Path, own: Path) -> Opened:
@@ -56,7 +56,7 @@ def compared(shared: Path, own: Path) -> Opened:
             compare_text.show(comparison)
         observed.observe(run.path)
 
-    return [seeds.records("slow-link-100"), seeds.records("converged")], feed
+    return [seeds.records("slow-link-1"), seeds.records("converged")], feed
 
 
 def plan(shared: Path, own: Path) -> Opened:

@@ -58,7 +58,7 @@ def write(folder: Path) -> None:
     state.choice = Choice(way=Way(), why="asked for", asked={}, rank_hosts=[0])
     checkpoint.write(run.checkpoint(1), 1, checkpoint.contents(state, tokenizer.model, 1, "f" * 64))
     run.provenance.write_text(json.dumps({"source_language": "en", "target_language": "de", "ranks": 1}))
-    run.records.write_bytes(records("slow-link-100"))
+    run.records.write_bytes(records("slow-link-1"))
     run.plan.write_text(
         document.text(request.plan(request.Request(Training(), 2, 2, "1gbit", "V100", pairs=100_000)))
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import DataError
+from dragoman.errors import UsageError
 from dragoman.explain.parts import step_parts
 from dragoman.measure import database
 from dragoman.plan.cluster import Cluster, Link
@@ -19,8 +19,8 @@ PLACES = {  # hosts, ranks on each
     "converged": (1, 1),
     "fast-link": (2, 1),
     "slow-data": (1, 1),
-    "slow-disk": (1, 2),
-    "slow-link-100": (2, 1),
+    "slow-disk-1.5": (1, 2),
+    "slow-link-1": (2, 1),
 }
 
 
@@ -48,24 +48,24 @@ def test_a_run_over_a_fast_link_predicts_the_same_run_over_a_slow_one(tmp_path: 
     past = observed("fast-link", tmp_path)
     work = Work(past.settings, past.corpus)
     made = Forecast(work, past.pace, Cluster(2, 1, Link.parse("100mbit")), Way())
-    assert made.step_seconds.value == pytest.approx(mean_seconds("slow-link-100"), rel=0.15)
-    assert made.step_seconds.low < mean_seconds("slow-link-100") < made.step_seconds.high
+    assert made.step_seconds.value == pytest.approx(mean_seconds("slow-link-1"), rel=0.15)
+    assert made.step_seconds.low < mean_seconds("slow-link-1") < made.step_seconds.high
     assert made.binds == "exchange"
 
 
 def test_two_hosts_are_predicted_from_two_workers_of_one(tmp_path: Path) -> None:
-    past = observed("slow-disk", tmp_path)
+    past = observed("slow-disk-1.5", tmp_path)
     made = Forecast(Work(past.settings, past.corpus), past.pace, Cluster(2, 1, Link.parse("100mbit")), Way())
-    assert made.step_seconds.value == pytest.approx(mean_seconds("slow-link-100"), rel=0.20)
+    assert made.step_seconds.value == pytest.approx(mean_seconds("slow-link-1"), rel=0.20)
 
 
 def test_slow_evaluations_and_checkpoints_are_found_again(tmp_path: Path) -> None:
-    past = observed("slow-disk", tmp_path)
+    past = observed("slow-disk-1.5", tmp_path)
     made = Forecast(Work(past.settings, past.corpus), past.pace, Cluster(1, 2, None), Way())
-    saved = [e.seconds for e in database.read(RUNS / "slow-disk.db").events if e.kind == "checkpoint"]
+    saved = [e.seconds for e in database.read(RUNS / "slow-disk-1.5.db").events if e.kind == "checkpoint"]
     assert made.checkpoint_seconds.value == pytest.approx(sum(saved) / len(saved))
 
 
-def test_a_run_without_steps_is_said_to_be_no_use(tmp_path: Path) -> None:
-    with pytest.raises(DataError):
+def test_a_folder_without_records_is_said_to_be_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run here"):
         observe(tmp_path)

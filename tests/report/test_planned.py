@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> Path:
     )
     asked = replace(PAST, settings=settings, run=past, link="100mbit")
     document.save(plan(asked), RunFolder(run).plan)
-    shutil.copy(RUNS / "slow-link-100.db", run / "records.db")
+    shutil.copy(RUNS / "slow-link-1.db", run / "records.db")
     return run
 
 
