@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from dragoman import orphans
 from dragoman.rundir import RunFolder
 from testbed import Cluster
 
@@ -72,7 +73,7 @@ def in_the_way(where: Setting, run: RunFolder, cluster: Cluster | None) -> Itera
             switch(run, hindrance).touch()
             causes.callback(switch(run, hindrance).unlink)
         for core in cores(where.competitors):
-            _until_the_end(causes, subprocess.Popen([*pinned(core), *COMPETITOR]))
+            _until_the_end(causes, _competitor(core))
         if cluster:
             _on_hosts(causes, cluster, where)
         yield
@@ -94,6 +95,10 @@ def _on_hosts(causes: ExitStack, cluster: Cluster, where: Setting) -> None:
         _until_the_end(causes, cluster.popen(last, [*pinned(core), *COMPETITOR]))
     if where.traffic:
         causes.enter_context(cluster.traffic(0, 1, where.traffic))
+
+
+def _competitor(core: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*pinned(core), *COMPETITOR], preexec_fn=orphans.end_with_parent)
 
 
 def _until_the_end(causes: ExitStack, process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:

@@ -317,7 +317,8 @@ SCENARIOS = {
     "memory-grows": Scenario(
         "a worker that keeps more memory with every step",
         BUSY,
-        lambda speed: Setting(hindrances=(speed.memory(KEPT_SHARE, speed.steps(1)),)),
+        lambda speed: Setting(hindrances=(speed.memory(KEPT_SHARE, 2 * speed.steps(1)),)),
+        lambda speed: (f"train.steps={2 * speed.steps(1)}",),
         says=(("duration", "Memory in use"),),
         also=when_memory_is_full,
     ),

@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks import turns
 from benchmarks.causes import Setting, cores, in_the_way, pinned, switch
 from benchmarks.turns import Turn
+from dragoman import orphans
 from dragoman.data import demo
 from dragoman.explain.finding import Finding
 from dragoman.explain.run import explain
@@ -212,6 +213,7 @@ def _started_here(words: Sequence[str], run: RunFolder, where: Setting) -> Itera
             text=True,
             env={**os.environ, **OURS},
             start_new_session=True,
+            preexec_fn=orphans.end_with_parent,  # also when the bench is killed
         )
         try:
             yield process

@@ -16,7 +16,7 @@ from dragoman.measure.records import Records
 LEAST_SHARE = 0.02  # of the host's memory: a run's own history and the system's tables rise by less
 SPELLS = 4  # of the run, of which each must have more in use than the one before
 STEADY = 0.4  # of the mean rise, in every spell: what a program fills up at its beginning is no growth
-LEAST_ROWS = 3 * SPELLS
+LEAST_ROWS = 2 * SPELLS
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def test_the_host_that_is_full_first_is_named() -> None:
         np.where(SECONDS < 150, 10 * GB, 20 * GB),  # another program starts
         10 * GB + 0.1 * GB * (SECONDS % 75),  # it comes and goes
         10 * GB + 0.002 * GB * SECONDS,  # less than a run's own history may take
-        RISING[:10],
+        RISING[:6],
     ],
     ids=["level", "beginning", "other-program", "sawtooth", "little", "too-short"],
 )
