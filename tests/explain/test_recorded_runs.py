@@ -26,7 +26,15 @@ def test_every_kind_of_cause_is_among_the_recorded_runs() -> None:
     assert recorded <= SCENARIOS.keys()
     assert recorded >= {
         *("compute-bound", "fast-link", "slow-link-1", "slow-host", "other-traffic", "slow-data"),
-        *("frequent-evaluation", "slow-disk-1.5", "overfitting", "converged", "too-short", "diverged"),
+        *(
+            "frequent-evaluation",
+            "slow-disk-1.5",
+            "link-slows-down",
+            "overfitting",
+            "converged",
+            "too-short",
+            "diverged",
+        ),
     }
 
 
