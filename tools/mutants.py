@@ -148,7 +148,7 @@ def _changed(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         yield _with(node, op=ast.UAdd())
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float) and not _is_text(parent):
-        yield _with(node, value=node.value * 1.5 if node.value % 1 else node.value + 1)
+        yield _with(node, value=node.value + 1 if type(node.value) is int else node.value * 1.5 or 1.0)
 
 
 def _is_text(node: ast.AST) -> bool:

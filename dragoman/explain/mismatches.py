@@ -93,8 +93,9 @@ def _sentence(alike: list[_Mismatch], expected: float) -> str:
         times = f"{_span(words.share(low), words.share(high))} of"
         cause = "the wrong interface, or gradients that were compressed on their way"
     if first.instead:
-        carried = words.size(sum(mismatch.instead_bytes for mismatch in alike) / count)
-        cause = f"the wrong interface, for {first.instead} carried {carried} per step"
+        carried = [mismatch.instead_bytes for mismatch in alike]
+        sizes_instead = _span(words.size(min(carried)), words.size(max(carried)))
+        cause = f"the wrong interface, for {first.instead} carried {sizes_instead} per step"
     hosts = words.hosts([mismatch.host for mismatch in alike]) + " each" * (count > 1)
     needed = f"{times} the {words.size(expected)} that the exchange needs"
     return f"{hosts} {first.way} {sizes} per step by {first.interface}, {needed}: {cause}"

@@ -83,6 +83,8 @@ def draw(seed: int) -> Run:
     if chance(0.6):  # with a few per cent of headers, at the edges of steps
         other = extra.get("other_bytes_per_second", 0.0) * step_seconds
         extra["counted_bytes"] = made.wire_bytes * float(made.exchanges.mean()) * 1.05 + other
+    elif chance(0.2):
+        extra["recorded_interface"] = "eth0"  # they leave by eth1
     return replace(made, **extra)
 
 

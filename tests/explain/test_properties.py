@@ -280,10 +280,25 @@ def much_other_traffic_is_told(run: Run, records: Records, findings: Findings) -
         yield f"{other:.3g} other bytes in a step are not told: {findings['network'].answer}"
 
 
+def a_wrong_interface_is_told(run: Run, records: Records, findings: Findings) -> Iterator[str]:
+    finding = findings["network"]
+    is_plain = (
+        run.mode != "diloco" and not run.other_bytes_per_second and "byte_mismatches" in finding.numbers
+    )
+    if run.recorded_interface == run.interface or run.hosts == 1 or not is_plain:
+        return
+    if "the wrong interface, for eth1 carried" not in finding.answer:
+        yield finding.answer
+    for row in finding.numbers["byte_mismatches"]:
+        if abs(row["instead_bytes_per_step"] / Truth(run).sent_bytes - 1) > 0.15:
+            yield f"{row}, and eth1 carried {Truth(run).sent_bytes} a step"
+
+
 def bytes_that_match_are_no_mismatch(run: Run, records: Records, findings: Findings) -> Iterator[str]:
     answer = findings["network"].answer
     # Rows of a second or a minute cannot tell where in a run the rounds of DiLoCo lie.
     is_known = run.counted_bytes is not None or run.mode != "diloco"
+    is_known &= run.recorded_interface == run.interface
     if is_known and not run.other_bytes_per_second and " that the exchange needs" in answer:
         yield answer
 
@@ -392,6 +407,7 @@ OF_THE_RUN: tuple[Callable[[Run, Records, Findings], Iterator[str]], ...] = (
     no_gain_is_more_than_its_cause_takes,
     the_network_is_judged_by_what_it_costs,
     bytes_that_match_are_no_mismatch,
+    a_wrong_interface_is_told,
     much_other_traffic_is_told,
     times_add_up,
     losses_are_those_of_the_evaluations,
