@@ -38,7 +38,11 @@ class Setting:
     reported_from: int = 0  # the report is on the steps after this one
 
     def without(self, cause: str) -> Setting:
-        """The same without one cause: a field's name, or a hindrance's."""
+        """The same without a cause: the name of a field or of a hindrance, or several with + between them."""
+        first, _, others = cause.partition("+")
+        return self._without(first).without(others) if others else self._without(first)
+
+    def _without(self, cause: str) -> Setting:
         if cause in {field.name for field in fields(self)}:
             return replace(self, **{cause: getattr(Setting(), cause)})
         left = tuple(hindrance for hindrance in self.hindrances if name_of(hindrance) != cause)

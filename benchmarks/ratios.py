@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 
 import psutil
 
@@ -20,20 +21,17 @@ MICROBATCH_TOKENS = 512
 
 @dataclass(frozen=True)
 class Speed:
-    """Of the bench's usual training with two ranks, each with a core of its own."""
+    """Of the bench's usual training, on however many cores: a step has as many tokens for each of them."""
 
-    tokens: int  # per step
+    tokens: int  # per step and core
     step_seconds: float  # of computing
     evaluation_seconds: float
     parameters: int
     reported_seconds: float = REPORTED_SECONDS
 
-    def steps(self, ranks: int = 2) -> int:
+    def steps(self) -> int:
         """Enough for a report."""
-        return max(REPORTED_STEPS, math.ceil(self.reported_seconds / self.computing(ranks)))
-
-    def computing(self, ranks: int = 2) -> float:
-        return self.step_seconds * 2 / ranks
+        return max(REPORTED_STEPS, math.ceil(self.reported_seconds / self.step_seconds))
 
     def rate(self, ratio: float, sent_share: float = 1.0) -> str:
         """Of a link that needs `ratio` times the computing for the gradients, sent so many times in fp32.
@@ -43,21 +41,21 @@ class Speed:
         seconds = ratio * self.step_seconds
         return f"{8e-3 * sent_share * self.gradient_bytes / seconds:.0f}kbit"
 
-    def reader(self, ratio: float, ranks: int = 2) -> str:
-        microbatches = self.tokens / MICROBATCH_TOKENS / ranks
-        return f"slow-reader={ratio * self.computing(ranks) / microbatches:.4f}"
+    def reader(self, ratio: float) -> str:
+        microbatches = self.tokens / MICROBATCH_TOKENS
+        return f"slow-reader={ratio * self.step_seconds / microbatches:.4f}"
 
     def disk(self, ratio: float, every: int) -> str:
         """A checkpoint takes `ratio` times as long to write as the steps from one to the next to compute."""
         checkpoint_bytes = 3 * self.gradient_bytes  # with Adam's moments
         return f"slow-disk={checkpoint_bytes / (ratio * every * self.step_seconds):.0f}"
 
-    def evaluate_every(self, ratio: float, ranks: int = 2) -> int:
+    def evaluate_every(self, ratio: float) -> int:
         """Steps between evaluations that take together `ratio` times as long as these steps."""
-        return max(1, round(self.evaluation_seconds / (ratio * self.computing(ranks))))
+        return max(1, round(self.evaluation_seconds / (ratio * self.step_seconds)))
 
     def memory(self, share: float, steps: int) -> str:
-        """This share of the machine's memory, in so many steps."""
+        """One worker keeps this share of the machine's memory, in so many steps."""
         microbatches = steps * self.tokens / MICROBATCH_TOKENS
         return f"growing-memory={share * psutil.virtual_memory().total / microbatches:.0f}"
 
@@ -70,12 +68,12 @@ def speed_of(outcome: Outcome, step_seconds: float, reported_seconds: float) -> 
     """From a training of `TRIED_TOKENS` per step: what it will be with steps that are long enough."""
     numbers = outcome.findings["step_time"].numbers
     seconds = sum(numbers["phase_seconds"][phase] for phase in ("forward", "backward", "optimizer"))
-    unit = 2 * MICROBATCH_TOKENS  # whole microbatches on either rank
-    tokens = unit * max(1, math.ceil(step_seconds / seconds * TRIED_TOKENS / unit))
+    tried = TRIED_TOKENS / 2  # on each of two cores
+    tokens = MICROBATCH_TOKENS * max(1, math.ceil(step_seconds / seconds * tried / MICROBATCH_TOKENS))
     return Speed(
         tokens,
-        seconds * tokens / TRIED_TOKENS,
-        outcome.number("duration", "evaluation_seconds"),
+        seconds * tokens / tried,
+        median(row.seconds or 0.0 for row in outcome.records.evaluations),
         outcome.records.facts.parameters or 0,
         reported_seconds,
     )

@@ -149,7 +149,7 @@ def slow_data(ratio: float, verdict: str) -> Scenario:
     return Scenario(
         f"reading takes {ratio:g} x the computing",
         {"device_utilisation": verdict, "network": "single_machine"},
-        lambda speed: Setting(hindrances=(speed.reader(ratio, 1),), reliefs=3 * ("slow-reader",)),
+        lambda speed: Setting(hindrances=(speed.reader(ratio),), reliefs=3 * ("slow-reader",)),
         shares={"slow-reader": DATA},
     )
 
@@ -276,9 +276,11 @@ SCENARIOS = {
     "other-traffic": Scenario(
         "another program takes a third of a link on which the exchange takes as long as the computing",
         WAITING,
-        lambda speed: Setting(hosts=2, rate=speed.rate(1), traffic=speed.rate(3), reliefs=3 * ("rate",)),
+        lambda speed: Setting(
+            hosts=2, rate=speed.rate(1), traffic=speed.rate(3), reliefs=3 * ("rate+traffic",)
+        ),
         says=(("network", "other traffic"),),
-        shares={"rate": EXPOSED},
+        shares={"rate+traffic": EXPOSED},
     ),
     "link-and-slow-host": Scenario(
         "an exchange that takes 2 x the computing, and h1 has half a core",
@@ -305,7 +307,7 @@ SCENARIOS = {
     "frequent-evaluation": Scenario(
         "evaluations take a third of the time of the steps between them",
         BUSY,
-        settings=lambda speed: (f"evaluate.every={speed.evaluate_every(1 / 3, 1)}",),
+        settings=lambda speed: (f"evaluate.every={speed.evaluate_every(1 / 3)}",),
         says=(("device_utilisation", "evaluate half as often"),),
     ),
     "slow-disk-0.5": slow_disk(0.5),
@@ -314,8 +316,8 @@ SCENARIOS = {
     "memory-grows": Scenario(
         "a worker that keeps more memory with every step",
         BUSY,
-        lambda speed: Setting(hindrances=(speed.memory(KEPT_SHARE, 2 * speed.steps(1)),)),
-        lambda speed: (f"train.steps={2 * speed.steps(1)}",),
+        lambda speed: Setting(hindrances=(speed.memory(KEPT_SHARE, 2 * speed.steps()),)),
+        lambda speed: (f"train.steps={2 * speed.steps()}",),
         says=(("duration", "Memory in use"),),
         also=when_memory_is_full,
     ),

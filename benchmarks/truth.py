@@ -92,11 +92,10 @@ class Bench:
     ) -> Outcome:
         where, settings = self.where(scenario, by_turns), scenario.settings(self.speed)
         if scenario.config == "speed":
-            settings = (f"data.step={self.speed.tokens}", *settings)
+            cores = where.hosts or where.workers
+            settings = (f"data.step={cores * self.speed.tokens}", *settings)
             if not where.reliefs:  # else it is ended after the last turn
-                steps = max(where.reported_from, where.from_step) + self.speed.steps(
-                    where.hosts or where.workers
-                )
+                steps = max(where.reported_from, where.from_step) + self.speed.steps()
                 settings = (f"train.steps={steps}", *settings)
         return self._train(name, scenario.config, scenario.corpus, settings, where, program)
 
@@ -173,7 +172,7 @@ def main() -> int:
         print(f"no hosts here: {reason}", file=sys.stderr)
         return 1
     speed = bench.speed
-    print(f"computing takes {speed.step_seconds:.3f} s for {speed.tokens:,} tokens on two cores")
+    print(f"computing takes {speed.step_seconds:.3f} s for {speed.tokens:,} tokens on each core")
     print(f"{'scenario':19} {'':6} {'share, true (%)':16} {'verdicts':62} judgement", flush=True)
     with open(arguments.out, "a") as file:
         for repetition in range(arguments.repeat):

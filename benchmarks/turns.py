@@ -13,7 +13,7 @@ import numpy as np
 from dragoman.measure.records import Records
 
 TURN_SECONDS = 1.5  # at least
-TURN_STEPS = 8
+TURN_STEPS = 6
 SETTLING_SECONDS = 0.3  # of a turn: queues empty or fill, connections come up to speed
 SETTLING_STEPS = 2
 

@@ -56,6 +56,7 @@ def test_what_comes_between_steps_counts_over_whole_periods() -> None:
 def test_a_cause_is_taken_away_by_its_name() -> None:
     where = Setting(hosts=2, rate="1mbit", hindrances=("slow-reader=0.1", "slow-disk=5"))
     assert where.without("rate").rate is None
+    assert where.without("rate+slow-reader") == Setting(hosts=2, hindrances=("slow-disk=5",))
     assert where.without("slow-disk").hindrances == ("slow-reader=0.1",)
     with pytest.raises(AssertionError, match="not in the way"):
         where.without("growing-memory")
