@@ -34,7 +34,7 @@ PROPERTIES = [f"{RUNS}[0]", BARE, f"{RUNS}[1]"]
 TESTS: dict[str, list[str]] = {
     "dragoman/explain/link_only.py": [BARE, "tests/foreign/test_verdicts.py", "tests/explain"],
     "dragoman/explain/*.py": [*PROPERTIES, "tests/explain"],
-    "dragoman/plan/step.py": [*PROPERTIES, "tests/explain"],
+    "dragoman/plan/step.py": ["tests/sync/test_choice.py", *PROPERTIES, "tests/explain"],
     "dragoman/plan/size.py": ["tests/explain/test_checkpoint.py"],
     "dragoman/plan/flops.py": ["tests/plan/test_flops.py"],
     "dragoman/train/schedule.py": ["tests/explain/test_learning_rate.py", PROPERTIES[0]],
