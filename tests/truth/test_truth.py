@@ -49,3 +49,7 @@ def test_a_slow_host_is_named(bench: Bench) -> None:
 
 def test_slow_data_is_told_from_computing(bench: Bench) -> None:
     train_rightly(bench, "slow-data")
+
+
+def test_a_competing_program_is_told_from_computing(bench: Bench) -> None:
+    train_rightly(bench, "competitor")
