@@ -60,7 +60,7 @@ def ways(folder: Path, cores: int) -> dict[str, Way]:
     from dragoman.export import ctranslate2 as export
     from dragoman.model import Transformer
 
-    tokenizer = learn(training_text(), VocabularySettings())
+    tokenizer = learn(training_text(), VocabularySettings(size=32_768))
     torch.set_num_threads(cores)
     torch.manual_seed(1)
     model = Transformer(Model(), len(tokenizer))

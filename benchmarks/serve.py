@@ -53,7 +53,7 @@ def make_model(folder: Path) -> None:
     from dragoman.export import ctranslate2 as export
     from dragoman.model import Transformer
 
-    tokenizer = learn(training_text(), VocabularySettings())
+    tokenizer = learn(training_text(), VocabularySettings(size=32_768))
     torch.manual_seed(1)
     export.write(folder, Transformer(Model(), len(tokenizer)), tokenizer)
 

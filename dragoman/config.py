@@ -59,7 +59,12 @@ class CleanRules(Section):
 class VocabularySettings(Section):
     """How subwords are learnt."""
 
-    size: int = Field(32_768, ge=16, le=10**6, description="pieces, the four special ones included")
+    size: int | None = Field(
+        None,
+        ge=16,
+        le=10**6,
+        description="pieces, the four special ones included; absent: as many as suit the corpus",
+    )
     sample_pairs: int = Field(
         250_000, ge=1, le=_MOST, description="pairs to learn from, drawn by seed (about 1 GB)"
     )

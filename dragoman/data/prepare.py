@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman import __version__, atomic, config
-from dragoman.config import CleanRules
+from dragoman.config import CleanRules, VocabularySettings
 from dragoman.data.card import Card, Check, CorpusFacts, Dropped, DroppedExample, PartFacts
 from dragoman.data.clean import Pair, as_prepared, hashes
 from dragoman.data.cleaned import CleanText, clean
@@ -28,7 +28,7 @@ from dragoman.data.parallel import Workers
 from dragoman.data.reasons import Reason
 from dragoman.data.selection import Fate, Selection, select
 from dragoman.data.store import SIDES, VOCABULARY_FILE, DataSet, fingerprint
-from dragoman.data.tokens import Tokenizer, learn
+from dragoman.data.tokens import Tokenizer, learn, suited_pieces
 from dragoman.errors import DataError, UsageError
 from dragoman.progress import Reporter
 
@@ -178,7 +178,7 @@ def _learn(
     """The vocabulary, learnt from a seeded sample of the training pairs unless one was given."""
     tokenizer = given
     if tokenizer is None:
-        settings = job.settings.vocabulary
+        settings = _vocabulary(job, selection)
         wanted = selection.pairs(Fate.TRAIN)
         share = settings.sample_pairs / np.count_nonzero(wanted)
         if share < 1:
@@ -187,6 +187,13 @@ def _learn(
         with reporter.stage(f"Learning {settings.size:,} subwords from {np.count_nonzero(wanted):,} pairs"):
             tokenizer = learn(sentences, settings)
     (folder / VOCABULARY_FILE).write_bytes(tokenizer.model)
+
+
+def _vocabulary(job: Job, selection: Selection) -> VocabularySettings:
+    """What was asked for, with the size that suits the corpus where none was."""
+    settings = job.settings.vocabulary
+    pairs = int(np.count_nonzero(selection.pairs(Fate.TRAIN)))
+    return settings if settings.size else settings.model_copy(update={"size": suited_pieces(pairs)})
 
 
 def _encode_parts(
@@ -224,6 +231,7 @@ def _card(folder: Path, job: Job, text: CleanText, selection: Selection, parts: 
     ]
     tally = text.tally()
     tally.add(selection.tally)
+    asked = (not job.vocabulary and _vocabulary(job, selection).size) or len(tokenizer)
     return Card(
         source_language=job.train[0].source_language,
         target_language=job.train[0].target_language,
@@ -241,9 +249,9 @@ def _card(folder: Path, job: Job, text: CleanText, selection: Selection, parts: 
         },
         skipped_units=text.facts.skipped_units,
         vocabulary_pieces=len(tokenizer),
-        vocabulary_asked=len(tokenizer) if job.vocabulary else job.settings.vocabulary.size,
+        vocabulary_asked=asked,
         vocabulary_sha256=tokenizer.sha256,
-        notes=_notes(job, tokenizer, parts),
+        notes=_notes(job, asked, len(tokenizer), parts),
         checks=_checks(job, text),
         sources=job.sources,
         files=files,
@@ -253,16 +261,22 @@ def _card(folder: Path, job: Job, text: CleanText, selection: Selection, parts: 
     )
 
 
-def _notes(job: Job, tokenizer: Tokenizer, parts: dict[str, PartFacts]) -> list[str]:
+def _notes(job: Job, asked_pieces: int, pieces: int, parts: dict[str, PartFacts]) -> list[str]:
     notes = []
     if job.dev is None:
         pairs = parts["dev"].pairs
         notes.append(
             f"no dev set was given: {pairs:,} training pairs were held out (seed {job.settings.seed})"
         )
-    asked = job.settings.vocabulary.size
-    if job.vocabulary is None and len(tokenizer) < asked:
-        notes.append(f"{asked:,} subwords were asked for; this text supports {len(tokenizer):,}")
+    is_chosen = job.vocabulary is None and job.settings.vocabulary.size is None
+    if is_chosen:
+        pairs = parts["train"].pairs
+        notes.append(
+            f"{asked_pieces:,} subwords suit {pairs:,} pairs (vocabulary.size asks for another size)"
+        )
+    if pieces < asked_pieces:
+        wanted = "wanted" if is_chosen else "asked for"
+        notes.append(f"{asked_pieces:,} subwords were {wanted}; this text supports {pieces:,}")
     return notes
 
 

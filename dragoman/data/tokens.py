@@ -25,6 +25,17 @@ _LONGEST_BYTES = 4192
 _RESERVED = "\u2585"
 
 
+# The pieces for a corpus of fewer training pairs than that. A rare piece is seen too seldom to be learnt, and
+# every piece costs time at every token: benchmarks/RESULTS.md.
+_SUITED_PIECES = ((10_000, 4_000), (100_000, 8_000), (1_000_000, 16_000))
+MOST_SUITED_PIECES = 32_768  # of a corpus of unknown size too
+
+
+def suited_pieces(pairs: int) -> int:
+    """How large a vocabulary suits a corpus of this many training pairs."""
+    return next((pieces for limit, pieces in _SUITED_PIECES if pairs < limit), MOST_SUITED_PIECES)
+
+
 class Tokenizer:
     """A SentencePiece model with our four special ids."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from dragoman.config import Training, VocabularySettings
+from dragoman.config import Training
 from dragoman.data.batches import StepSize
 from dragoman.data.card import Card
+from dragoman.data.tokens import MOST_SUITED_PIECES, suited_pieces
 from dragoman.errors import UsageError
 from dragoman.plan import flops, needs, size
 from dragoman.plan.estimate import CASES, Case, Estimate
@@ -46,7 +47,7 @@ class Corpus:
     def usual(cls, pairs: int | None) -> Corpus:
         low, high = USUAL_TOKENS
         tokens = Estimate((low * high) ** 0.5, low, high, "usual for news and parliament")
-        vocabulary = VocabularySettings().size
+        vocabulary = suited_pieces(pairs) if pairs else MOST_SUITED_PIECES
         said = [
             f"a vocabulary of {vocabulary:,} pieces, as prepare makes it (--data DATA knows)",
             f"{low:.0f} to {high:.0f} tokens in a sentence, as news and parliament have (--data DATA knows)",

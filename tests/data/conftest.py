@@ -85,10 +85,16 @@ def run() -> Iterator[Callable[..., Card]]:
     """`dragoman prepare` in this process, with a vocabulary that is learnt in no time."""
 
     def prepare_here(
-        words: Sequence[str], out: Path, *changes: str, reporter: Reporter | None = None, **request: Any
+        words: Sequence[str],
+        out: Path,
+        *changes: str,
+        reporter: Reporter | None = None,
+        pieces: int | None = 200,
+        **request: Any,
     ) -> Card:
         reporter = reporter or Reporter()
-        changes = ("vocabulary.size=200", *changes)
+        if pieces:
+            changes = (f"vocabulary.size={pieces}", *changes)
         return prepare.prepare(plan(Request(words, out, changes=changes, **request), reporter), out, reporter)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -14,6 +14,7 @@ from dragoman import config
 from dragoman.config import Preparation
 from dragoman.data.card import Card
 from dragoman.data.store import DataSet
+from dragoman.data.tokens import suited_pieces
 from dragoman.errors import DataError, DragomanError, UsageError
 from dragoman.progress import Reporter
 
@@ -282,6 +283,15 @@ def test_a_vocabulary_of_the_size_asked_for_needs_no_note(tmp_path: Path, senten
     card = run(write(tmp_path, "train", sentences(500)), tmp_path / "data")
     assert card.vocabulary_pieces == card.vocabulary_asked == 200
     assert not any("subwords" in note for note in card.notes)
+
+
+def test_a_size_that_nobody_asked_for_suits_the_corpus_and_is_told(
+    tmp_path: Path, sentences, write, run
+) -> None:
+    card = run(write(tmp_path, "train", sentences(500)), tmp_path / "data", pieces=None)
+    assert card.vocabulary_asked == suited_pieces(card.parts["train"].pairs) == 4_000
+    assert f"4,000 subwords suit {card.parts['train'].pairs} pairs" in card.markdown()
+    assert "this text supports" not in card.markdown()
 
 
 def test_a_given_vocabulary_is_used_byte_for_byte(tmp_path: Path, sentences, write, run, small) -> None:

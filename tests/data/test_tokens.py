@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config import VocabularySettings
-from dragoman.data.tokens import BOS, EOS, PAD, UNK, Tokenizer, learn
+from dragoman.data.tokens import BOS, EOS, PAD, UNK, Tokenizer, learn, suited_pieces
 from dragoman.errors import DataError, DataSetError
 
 SHARED = Path(os.environ.get("DRAGOMAN_DATA", "/nowhere")) / "wmt16-vocab" / "m_common.model"
@@ -22,6 +22,14 @@ TEXT = ["the cat sees the dog", "der Hund sieht die Katze", "ein Apfel fällt vo
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return learn(TEXT, VocabularySettings(size=60))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "pieces"),
+    [(1, 4_000), (9_999, 4_000), (29_000, 8_000), (150_000, 16_000), (999_999, 16_000), (4_524_868, 32_768)],
+)
+def test_the_vocabulary_grows_with_the_corpus(pairs: int, pieces: int) -> None:
+    assert suited_pieces(pairs) == pieces
 
 
 def foreign_model() -> bytes:
@@ -86,7 +94,7 @@ def test_no_room_for_the_characters_says_which_setting_to_change() -> None:
 
 def test_text_with_nothing_to_learn_from_is_our_error() -> None:
     with pytest.raises(DataError):
-        learn([], VocabularySettings())
+        learn([], VocabularySettings(size=100))
 
 
 def test_a_model_with_other_special_ids_is_refused() -> None:

@@ -84,7 +84,7 @@ RECIPE = Recipe(
     source_language="en",
     target_language="de",
     collect=collect,
-    settings={f"clean.{name}": value for name, value in PUBLIC_RULES.items()},
+    settings={f"clean.{name}": value for name, value in PUBLIC_RULES.items()} | {"vocabulary.size": 32_768},
     expected_raw_pairs=4_562_102,
     expected_clean_pairs=4_524_868,
 )
