@@ -131,6 +131,19 @@ class Train(Section):
 
     seed: int = Field(1, ge=0, le=_MOST_SEED, description="for initial weights, order of pairs and dropout")
     steps: int = Field(100_000, ge=1, le=_MOST, description="optimizer updates")
+    minutes: float = Field(
+        0.0,
+        ge=0,
+        le=10**7,
+        description="time for the run: steps, warm-up, evaluations and checkpoints are fitted to it; "
+        "0 takes them as they are",
+    )
+    fitted_at: int = Field(
+        0,
+        ge=0,
+        le=_MOST,
+        description="the step at which a run chose its steps by train.minutes; it writes this",
+    )
     stop_at: int = Field(
         0, ge=0, le=_MOST, description="stop here as by SIGTERM: saved, not evaluated; 0 is never"
     )

@@ -84,6 +84,9 @@ def train(
     start_from: Annotated[
         Path | None, typer.Option("--from", metavar="MODEL", help="Begin with another model's weights.")
     ] = None,
+    minutes: Annotated[
+        float | None, within(0.1, 10**7, "Fit the run to this time: steps, warm-up, evaluations.")
+    ] = None,
     changes: Setting = [],
 ) -> None:
     """Train a model, or go on where a run stopped.
@@ -103,7 +106,8 @@ def train(
     if is_rank := worker.is_rank():
         interrupt.die_at_once()  # no traceback while torch is loaded
     command = environment.command(shlex.join(["dragoman", *sys.argv[1:]]))
-    filled = config.load(Training, settings, changes)
+    time_given = [] if minutes is None else [f"train.minutes={minutes}"]
+    filled = config.load(Training, settings, [*changes, *time_given])
     if hosts and not is_rank:
         if workers:
             raise UsageError("--workers and --hosts", hint="give the ranks with the hosts: --hosts a:2,b:2")

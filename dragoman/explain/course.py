@@ -122,7 +122,8 @@ def planned(settings: Mapping[str, Any]) -> tuple[Train | None, int]:
     ):
         return None, 0
     try:
-        return Train(**{name.removeprefix("train."): settings[name] for name in needed}), width
+        known = {name.removeprefix("train."): settings[name] for name in needed}
+        return Train(**known, fitted_at=settings.get("train.fitted_at", 0)), width
     except ValidationError:
         return None, 0
 

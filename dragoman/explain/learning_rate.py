@@ -38,7 +38,8 @@ def explain(records: Records) -> Finding:
     if config and len(applied):
         difference = _difference(updates, applied, config, width)
         numbers |= known(planned_difference_share=difference)
-        sentences.append(_comparison(difference))
+        if np.isfinite(difference):
+            sentences.append(_comparison(difference))
     return Finding(
         id="learning_rate",
         verdict="stated",
@@ -82,7 +83,14 @@ def _course(updates: np.ndarray, rates: np.ndarray) -> str:
 
 
 def _difference(updates: np.ndarray, rates: np.ndarray, config: Train, width: int) -> float:
-    """The largest distance between planned and applied, as a share of the planned peak."""
+    """The largest distance between planned and applied, as a share of the planned peak.
+
+    From the step on at which the plan was made: `train.minutes` makes it when the first steps were timed.
+    """
+    is_planned = updates > config.fitted_at
+    updates, rates = updates[is_planned], rates[is_planned]
+    if not len(updates):
+        return float("nan")
     chosen = np.unique(np.linspace(0, len(updates) - 1, min(MOST_COMPARED, len(updates))).astype(int))
     planned = np.array([learning_rate(max(0, int(updates[i]) - 1), config, width) for i in chosen])
     largest = planned.max()

@@ -13,7 +13,8 @@ from dragoman.config import Evaluate
 from dragoman.data.batches import load
 from dragoman.data.store import DataSet, Part
 from dragoman.data.tokens import PAD
-from dragoman.decode.translate import length_limits, translate_tokens
+from dragoman.decode.engine import Options
+from dragoman.decode.translate import hypotheses, length_limits, translate_tokens
 from dragoman.measure.quality import Evaluation, Sample, Score, bleu, chrf
 from dragoman.model import Transformer
 from dragoman.sync.agree import any_rank, decided_by_main
@@ -22,6 +23,7 @@ from dragoman.train.state import State
 from dragoman.train.step import tensors
 
 Enough = Callable[[], bool]  # should an evaluation under way be given up?
+_TIMED_SENTENCES = 64  # as many as are translated at a time
 _LOSS_TOKENS = 4_096  # of one forward, both sides together: without gradients this is little memory
 
 
@@ -43,6 +45,28 @@ class Evaluator:
     def evaluate(self, state: State) -> tuple[Evaluation, list[Sample]]:
         """Collective. The evaluation is the same on every rank; samples are for rank 0."""
         return self._evaluate(state, None)
+
+    def expected_seconds(self, state: State, step_seconds: float) -> float:
+        """Of an evaluation of a model that has learnt; what one without skill takes says little. Collective.
+
+        Some sentences are translated into as many tokens as their references have. Losses cost a third of
+        what training on their tokens does.
+        """
+        count = min(_TIMED_SENTENCES, len(self._dev))
+        rows = np.arange(count) * len(self._dev) // count
+        length = min(1024, 1 + round(float(self._dev.target.lengths(rows).mean())))
+        options = Options(
+            beam=self._config.beam, length_penalty=self._config.length_penalty, max_length=length
+        )
+        state.model.eval()
+        began = time.monotonic()
+        hypotheses(state.model, [self._dev.source.take(rows[i : i + 1])[0] for i in range(count)], options)
+        translating = (time.monotonic() - began) * len(self._dev) / count / self._world.size
+        state.model.train()
+        parts = ((self._dev, np.arange(len(self._dev))), (self._data.train, self._train_sample))
+        tokens = sum(float(part.target.lengths(chosen).sum()) for part, chosen in parts)
+        losses = step_seconds / 3 * tokens * state.step / max(1, state.target_tokens)
+        return self._world.most([translating + losses])[0]
 
     def evaluate_until(self, is_enough: Enough, state: State) -> tuple[Evaluation, list[Sample]] | None:
         """The same, or None as soon as any rank has had enough. Collective."""

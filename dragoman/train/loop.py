@@ -16,6 +16,7 @@ from dragoman.measure.tensorboard import Curves
 from dragoman.train import stopping
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
+from dragoman.train.fitting import Fitting
 from dragoman.train.interrupt import Interrupt
 from dragoman.train.pace import Left, Pace
 from dragoman.train.saver import Saver
@@ -43,12 +44,12 @@ class Run:
     saver: Saver
     curves: Curves
     view: View
+    fitting: Fitting = Fitting()
     begins_learnt: bool = False  # with another model's weights: the beginning may stay the best
 
 
 def train(state: State, run: Run) -> StopReason:
     """Steps until there is a reason to stop: the same one on every rank, at the same step."""
-    config = state.config
     if reason := stopping.before_first_step(state):
         return reason
     run.stepper.settle(next(run.batches.after(state.position)))
@@ -69,17 +70,20 @@ def train(state: State, run: Run) -> StopReason:
         phases = run.phases.end_step()
         state.advance(batch, outcome, float(phases.sum()))
         pace.step(outcome, float(phases.sum()))
+        run.fitting.after_step(state, float(phases.sum()))
         run.counterfactual.after_step(state.step, phases)
         run.recorder.step(_row(state, batch, outcome, phases, run.phases.counted))
         _show(state, outcome, run, pace)
         reason = stopping.after_step(state, outcome)
         is_kept = False
-        if reason in (None, StopReason.FINISHED) and _due(config.evaluate.every, state, run, reason):
+        if reason in (None, StopReason.FINISHED) and _due(state.config.evaluate.every, state, run, reason):
             is_kept = _evaluate(state, run, pace)
             reason = reason or stopping.after_evaluation(state)
         if reason == StopReason.STOPPED:
             _evaluate_at_stop(state, run)
-        if _is_worth_saving(state, reason) and (is_kept or _due(config.checkpoint.every, state, run, reason)):
+        if _is_worth_saving(state, reason) and (
+            is_kept or _due(state.config.checkpoint.every, state, run, reason)
+        ):
             _save(state, run)
         if reason:
             return reason

@@ -87,4 +87,6 @@ class Left(NamedTuple):
         evaluations = -(-steps // evaluate_every) - state.step // evaluate_every if left else 0
         each = pace.seconds_per_evaluation
         seconds = left * pace.seconds_per_step + evaluations * (each or 0.0)
-        return cls(left, evaluations, seconds, pace.seconds_per_step, each, pace.is_settled)
+        train = state.config.train
+        is_settled = pace.is_settled and (train.fitted_at > 0 or not train.minutes)
+        return cls(left, evaluations, seconds, pace.seconds_per_step, each, is_settled)

@@ -15,7 +15,7 @@ from dragoman.errors import ConfigError
 from dragoman.rundir import RunFolder
 from dragoman.sync.agree import any_rank, done_by, done_by_main, ranks_that
 from dragoman.sync.world import World
-from dragoman.train import checkpoint, optimizer
+from dragoman.train import checkpoint, fitting, optimizer
 from dragoman.train.checkpoint import MODEL_FILE, OPTIMIZER_FILE, OUTER_FILE, Loaded, SavedState
 from dragoman.train.state import State
 
@@ -27,7 +27,8 @@ def check_settings(folder: RunFolder, settings: Training) -> list[str]:
     """The settings that differ from the run's own, a line each; an error if one of them cannot be changed."""
     if not folder.config.exists():
         return []
-    before = dict(config.flat(config.load(Training, folder.config)))
+    saved = config.load(Training, folder.config)
+    settings, before = fitting.kept(settings, saved), dict(config.flat(saved))
     changed = {key: value for key, value in config.flat(settings) if before.get(key) != value}
     refused = [key for key in changed if key.startswith(_FIXED)]
     if refused:
@@ -38,6 +39,13 @@ def check_settings(folder: RunFolder, settings: Training) -> list[str]:
             hint="use the run's own value, or another --run for a new run (--from takes over its weights)",
         )
     return [f"changed: {key} = {value} (was {before[key]})" for key, value in changed.items()]
+
+
+def settings_of(folder: RunFolder, settings: Training) -> Training:
+    """Those to go on with: what the run has chosen to end in time stands in its own config."""
+    return (
+        fitting.kept(settings, config.load(Training, folder.config)) if folder.config.exists() else settings
+    )
 
 
 def restore(state: State, folder: RunFolder, step: int, replicas: Sequence[int], world: World) -> list[str]:

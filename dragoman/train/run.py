@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -18,8 +18,9 @@ from dragoman.doctor import at_start
 from dragoman.doctor.at_start import Start
 from dragoman.errors import DataSetError, DragomanError
 from dragoman.export import fit
-from dragoman.measure import database, provenance
+from dragoman.measure import clock, database, provenance
 from dragoman.measure.phases import GpuPhases, Phases
+from dragoman.measure.recorder import Recorder
 from dragoman.measure.tensorboard import Curves, TensorBoardCurves
 from dragoman.measure.writer import FileWriter, Writer
 from dragoman.model import Transformer
@@ -27,12 +28,13 @@ from dragoman.rundir import RunFolder
 from dragoman.sync import diloco
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
-from dragoman.sync.agree import done_by, done_by_main, ranks_that
+from dragoman.sync.agree import decided_by_main, done_by, done_by_main, ranks_that
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
-from dragoman.train import exchanging, models, optimizer, recording, resume, stopping
+from dragoman.train import exchanging, fitting, models, optimizer, recording, resume, stopping
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
+from dragoman.train.fitting import Costs, Fitting, TimedFitting
 from dragoman.train.interrupt import Interrupt, die_at_once
 from dragoman.train.loop import Run, train
 from dragoman.train.saver import Saver, main_saver, replica_saver
@@ -95,6 +97,9 @@ def run(job: Job) -> StopReason:
         replicas = diloco.replicas(job.settings.sync, topology)
         step, moved = whereabouts.bring_together(job.settings, data.card.fingerprint, replicas)
         changes = done_by_main(world, lambda: resume.check_settings(job.folder, job.settings)) or []
+        kept = resume.settings_of(job.folder, job.settings) if world.is_main else job.settings
+        settings = Training.model_validate_json(decided_by_main(world, kept.model_dump_json()))
+        job = replace(job, settings=settings)
         torch.manual_seed(job.settings.train.seed)
         model = Transformer(job.settings.model, len(data.tokenizer))
         state = State(job.settings, model.to(world.device), optimizer.build(model, job.settings.train))
@@ -152,6 +157,7 @@ def _run(
                 curves=curves,
                 view=shown,
                 begins_learnt=job.start_from is not None,
+                fitting=_fitting(job, world, evaluator, recorder, shown),
             ),
         )
         saver.wait()
@@ -175,6 +181,22 @@ def _run(
     if reason == StopReason.DIVERGED and world.is_main:
         raise _diverged(state, job)
     return reason
+
+
+def _fitting(job: Job, world: World, evaluator: Evaluator, recorder: Recorder, shown: View) -> Fitting:
+    """Off unless `train.minutes` asks for it and the run has not chosen yet."""
+    if not job.settings.train.minutes or job.settings.train.fitted_at:
+        return Fitting()
+
+    def tell(settings: Training, costs: Costs) -> None:
+        if world.is_main:  # before the first checkpoint that knows of it
+            atomic.write(job.folder.config, config.text(settings).encode())
+        recorder.facts(settings=dict(config.flat(settings)))
+        shown.plan(settings.train.steps)
+        for line in fitting.lines(settings, costs):
+            shown.say(line)
+
+    return TimedFitting(world, evaluator, clock.process_began(), tell)
 
 
 def _open_records(

@@ -32,6 +32,9 @@ class View:
     ) -> None:
         """The state of the run, once per interval."""
 
+    def plan(self, steps: int) -> None:
+        """So many steps there will be: another number than before."""
+
     def tick(self, step: int, left: Left) -> None:
         """A step was made."""
 
@@ -55,6 +58,9 @@ class LogView(View):
         text = terminal.plain(text)
         self._write(text)
         self._show(text)
+
+    def plan(self, steps: int) -> None:
+        self._steps = steps
 
     def tick(self, step: int, left: Left) -> None:
         """Says how long the rest takes as soon as that is known, and again once an evaluation was timed."""
@@ -119,6 +125,10 @@ class BarView(LogView):
         self._task = self._bar.add_task("", total=steps, completed=first_step, now="")
         self._bar.start()
 
+    def plan(self, steps: int) -> None:
+        super().plan(steps)
+        self._bar.update(self._task, total=steps)
+
     def tick(self, step: int, left: Left) -> None:
         super().tick(step, left)
         room = self._bar.console.width - _LEAST_BAR - 1
@@ -171,7 +181,7 @@ def forecast(left: Left) -> str:
 
 def long_warning(left: Left) -> str:
     return (
-        f"warning: this takes {left.seconds / 86_400:.1f} days; --set train.steps=N makes the run shorter, "
+        f"warning: this takes {left.seconds / 86_400:.1f} days; --minutes N fits a new run to a time, "
         "more --workers or --hosts make it faster"
     )
 

@@ -40,6 +40,17 @@ def test_schedule_stepped_once_per_process_is_seen() -> None:
     assert "planned differ" in explain(records).answer
 
 
+def test_steps_before_a_run_chose_its_schedule_are_not_held_against_it() -> None:
+    records = applied("linear")
+    records.steps["learning_rate"][:10] /= 4  # by the warm-up of the config, which was four times as long
+    assert "planned differ" in explain(records).answer
+    records.facts.settings["train.fitted_at"] = 10
+    assert "Applied as planned" in explain(records).answer
+    early = Records(records.facts, steps={name: values[:10] for name, values in records.steps.items()})
+    answer = explain(early).answer
+    assert "planned" not in answer and "nan" not in answer
+
+
 def test_run_that_has_not_passed_its_peak_says_so() -> None:
     finding = explain(applied("transformer", steps=20))
     assert finding.numbers["peak_step"] == 20
