@@ -108,8 +108,9 @@ def _by_loss(past: History, loss: Extrapolation, course: Course | None) -> Gain 
         return None
     between_runs = BLEU_RUN_NOISE if course and course.way == "anew" else 0.0
     parts = [line.gains(loss.draws, between_runs) for line in lines]
+    more, room = np.concatenate([part.values for part in parts]), max(100 - float(bleu[-1]), 1e-9)
     draws = Draws(
-        np.minimum(np.concatenate([part.values for part in parts]), 100 - bleu[-1]),
+        more / (1 + (np.maximum(more, 0.0) / room) ** 4) ** 0.25,  # bends where it would pass 100 BLEU
         np.concatenate([part.weights * weight for part, weight in zip(parts, weights, strict=True)]),
     )
     low, gain, high = draws.at(INTERVAL[0], 0.5, INTERVAL[1])

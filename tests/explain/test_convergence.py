@@ -305,6 +305,15 @@ def test_fine_tuning_that_harmed_says_that_its_beginning_is_best() -> None:
     assert "step 0" not in explain(build.evaluated(eval_loss=falling)).answer
 
 
+def test_a_gain_near_100_bleu_is_less_than_what_is_left() -> None:
+    losses, bleu = (5.17, 2.68, 1.81, 1.64), (0.18, 18.65, 66.14, 76.48)  # of the demo, with few evaluations
+    records = planned("linear", 320, 320, 80)
+    for row, loss, score in zip(records.evaluations, losses, bleu, strict=True):
+        row.eval_loss, row.bleu = loss, score
+    numbers = explain(records).numbers
+    assert numbers["gain_if_doubled_bleu"] < numbers["gain_if_doubled_bleu_high"] < 100 - bleu[-1]
+
+
 def test_the_demo_evaluates_often_enough_for_a_curve() -> None:
     with as_file(files("dragoman") / "configs" / "demo.toml") as path:
         settings = config.load(config.Training, path)
