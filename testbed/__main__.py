@@ -6,10 +6,11 @@ import argparse
 import os
 import sys
 
-from testbed import Cluster, TestbedError, why_not
+from testbed import Cluster, TestbedError, ssh, why_not
 
 _EXAMPLE = """examples:
   python -m testbed --hosts 2 --rate 100mbit       a shell on h0
+  python -m testbed --ssh                          the same with ssh: `dragoman train ... --hosts h0,h1`
   python -m testbed --all -- hostname              a command on every host at once
   python -m testbed --slow 1:0.3 --all -- torchrun --nnodes=2 --node-rank=%h --master-addr=h0 ...
 
@@ -30,12 +31,13 @@ def main() -> int:
     parser.add_argument(
         "--slow", metavar="HOST:SHARE", action="append", default=[], help="limit to a share of a core"
     )
+    parser.add_argument("--ssh", action="store_true", help="an ssh server on every host, open to the others")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--on", type=int, default=0, metavar="HOST", help="where the command runs (0)")
     where.add_argument("--all", action="store_true", help="the command runs on every host")
     parser.add_argument("command", nargs="*", help="what to run (a shell)")
     arguments = parser.parse_args()
-    if reason := why_not():
+    if reason := why_not() or (ssh.why_not() if arguments.ssh else None):
         print(f"no hosts here: {reason}", file=sys.stderr)
         return 1
     try:
@@ -47,7 +49,8 @@ def main() -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     command = arguments.command or [os.environ.get("SHELL", "/bin/sh")]
-    with Cluster(arguments.hosts, arguments.rate, arguments.delay_seconds, arguments.loss) as cluster:
+    link = (arguments.rate, arguments.delay_seconds, arguments.loss)
+    with Cluster(arguments.hosts, *link, with_ssh=arguments.ssh) as cluster:
         for limit in arguments.slow:
             host, _, share = limit.partition(":")
             cluster.slow(int(host), float(share))

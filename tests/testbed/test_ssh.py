@@ -1,6 +1,8 @@
 """Hosts that can be entered by ssh."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,3 +44,9 @@ def test_a_stranger_is_not_let_in(cluster: Cluster) -> None:
     done = cluster.run(0, ["ssh", *stranger, *known, "h1", "true"], check=False)
     assert done.returncode == 255
     assert "Permission denied" in done.stderr
+
+
+def test_the_command_gives_hosts_that_are_entered_by_ssh() -> None:
+    words = [sys.executable, "-m", "testbed", "--ssh", "--hosts", "2", "--", "ssh", "h1", "hostname"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "h1\n"), done.stderr
