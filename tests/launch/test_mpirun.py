@@ -1,5 +1,7 @@
 """Ranks started by Open MPI."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,18 @@ def test_mpirun_over_two_hosts_ends_with_the_bytes_of_two_local_workers(
     done = cluster.run(0, words, timeout_seconds=runs.WAIT_SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)
+
+
+@pytest.mark.usefixtures("mpirun")
+def test_the_whole_path_is_found_on_the_other_host_where_the_name_alone_is_not(cluster: Cluster) -> None:
+    program = Path(sys.executable).with_name("dragoman")
+    own_path = {"PATH": f"{program.parent}:{os.environ['PATH']}"}  # ssh does not take it along
+    words = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "2", "-H", "10.77.0.1:1,10.77.0.2:1"]
+    done = cluster.run(0, [*words, "dragoman", "--version"], env=own_path, check=False)
+    assert done.returncode
+    assert "unable to find" in done.stderr and "10.77.0.2" in done.stderr
+    done = cluster.run(0, [*words, program, "--version"], env=own_path)
+    assert done.stdout.count("dragoman ") == 2
 
 
 def test_variables_of_open_mpi_become_those_of_torch() -> None:
