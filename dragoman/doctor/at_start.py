@@ -109,6 +109,8 @@ def _hosts(ranks: Sequence[Host], peaks: Sequence[float], topology: Topology) ->
     for rank, facts in enumerate(ranks):
         known = hosts.setdefault((facts.name, facts.boot), facts)
         known.ranks = known.ranks + 1 if known is not facts else 1
+        if together := set(known.core_numbers) | set(facts.core_numbers):
+            known.core_numbers, known.cores = sorted(together), len(together)
         known.peaks.append(peaks[rank])
         if len(topology.hosts) > 1:
             known.interface = topology.interfaces[topology.rank_hosts[rank]]

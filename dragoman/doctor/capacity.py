@@ -56,6 +56,19 @@ def memory(hosts: Sequence[Host], needs: Needs | None) -> list[Check]:
     return checks
 
 
+def ranks(hosts: Sequence[Host]) -> list[Check]:
+    """More ranks than cores take turns."""
+    checks = []
+    for host in hosts:
+        value = f"{host.ranks} rank{'s' * (host.ranks > 1)} on {host.cores} core{'s' * (host.cores > 1)}"
+        if host.ranks <= host.cores:
+            checks.append(Check("ranks", host.name, "ok", value))
+        else:
+            advice = f"at most {host.cores} on this host: ranks that share a core wait for each other"
+            checks.append(Check("ranks", host.name, "warning", value, advice))
+    return checks
+
+
 def gpus(hosts: Sequence[Host]) -> list[Check]:
     """Nothing where no host has one."""
     if not any(host.gpus.listed for host in hosts):

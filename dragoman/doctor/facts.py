@@ -61,6 +61,7 @@ class Host(BaseModel):
     memory_bytes: int
     memory_available_bytes: int
     cores: int
+    core_numbers: list[int] = []  # that the asked process may use; some launchers give each rank its own
     load: float  # processes that want a core, mean over a minute
     programs: list[Program] = []  # the busiest, of those that this one can see
     gpus: Gpus = Gpus()

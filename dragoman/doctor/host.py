@@ -64,6 +64,7 @@ def facts(data: Path | None, run: Path, with_peak: bool = False) -> Host:
         memory_bytes=min(memory.total, limit),
         memory_available_bytes=min(memory.available, limit),
         cores=cores(),
+        core_numbers=sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
         load=os.getloadavg()[0],
         gpus=devices,
         peaks=_peaks(devices.usable) if with_peak else [],

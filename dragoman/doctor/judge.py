@@ -21,6 +21,7 @@ def judge(hosts: Sequence[Host], wanted: Needs | None) -> list[Check]:
         *compare.interfaces(hosts),
         *capacity.disk(hosts, wanted),
         *capacity.memory(hosts, wanted),
+        *capacity.ranks(hosts),
         *capacity.gpus(hosts),
         *capacity.speed(hosts),
         *capacity.cores(hosts),

@@ -47,6 +47,11 @@ def test_memory_that_is_taken_by_something_else_warns() -> None:
     assert "data.split=2" in check.advice
 
 
+def test_more_ranks_than_cores_warn() -> None:
+    check = only(capacity.ranks([host(0, ranks=8), host(1, ranks=9)]), "warning")
+    assert (check.host, check.value) == ("h1", "9 ranks on 8 cores")
+
+
 def test_on_gpus_their_own_memory_counts() -> None:
     full = Gpu(name="Tesla V100", memory_bytes=32 * GIGABYTE, free_bytes=GIGABYTE)
     check = only(capacity.memory([host(0, gpus=with_gpus(listed=[V100, full]), ranks=2)], NEEDS), "warning")
