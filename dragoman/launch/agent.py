@@ -8,6 +8,7 @@ connection, it has its ranks save, ends what is left of them, and goes. Nothing 
      "signal": 15}                            seconds
     {"do": "run", "arguments": [...], ...}    starts Python; then {"line": ..., "is_error": ...} for each of
                                               its lines, {"exit": code}, and the agent leaves
+    {"beat": true}                            is said all the while: whoever hears nothing has lost the host
     {"do": NAME, ...}                         calls a function of the table; {"answer": ...}, or
                                               {"error": ..., "hint": ...}
 """
@@ -35,6 +36,7 @@ from dragoman.launch.environment import SAVE_SECONDS
 
 _KILL_SECONDS = SAVE_SECONDS + 30.0  # a node ends its ranks after SAVE_SECONDS: it is given the time to
 _LOOK_SECONDS = 0.1
+_BEAT_SECONDS = 2.0
 
 # All that can be called. Arguments and answers are plain JSON.
 _CALLS = {
@@ -63,6 +65,7 @@ class Agent:
     def serve(self) -> None:
         """Until the input ends."""
         self._say(hello=__version__)
+        threading.Thread(target=self._beat, daemon=True).start()
         for line in self._requests:
             request = json.loads(line)
             match request.pop("do"):
@@ -77,6 +80,11 @@ class Agent:
     def end(self) -> None:
         """Everything that was started here, and what that started."""
         self._stop(_KILL_SECONDS)
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(_BEAT_SECONDS)
+            self._say(beat=True)
 
     def _call(self, name: str, arguments: dict[str, Any]) -> None:
         try:

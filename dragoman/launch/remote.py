@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ _KINDS: dict[str, dict[str, type]] = {
     "error": {"error": str, "hint": str},
     "line": {"line": str, "is_error": bool},
     "exit": {"exit": int},
+    "beat": {"beat": bool},
 }
 # Port, key and user are the business of the user's own ~/.ssh/config. BatchMode: nobody is there to type a
 # password. A host that is silent for a minute (6 x 10 s) is lost.
@@ -79,6 +81,7 @@ class Remote:
         self._answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._last_words: deque[str] = deque(maxlen=50)
         self._greeted = False
+        self._heard = time.monotonic()
 
     def __enter__(self) -> Remote:
         command = _AGENT
@@ -134,6 +137,11 @@ class Remote:
         with suppress(DragomanError):  # gone already
             self._ask(do="stop", seconds=seconds, signal=int(number))
 
+    @property
+    def silent_seconds(self) -> float:
+        """Since its agent last said something; it does so every other second."""
+        return time.monotonic() - self._heard
+
     def _ask(self, **request: Any) -> None:
         if not self._greeted:
             self._greet()
@@ -173,7 +181,10 @@ class Remote:
 
     def _hear(self, replies: IO[str]) -> None:
         for line in replies:
+            self._heard = time.monotonic()
             message = _message(line)
+            if "beat" in message:
+                continue
             if "line" in message:
                 self._on_line(message["line"], message["is_error"])
             elif "exit" in message:

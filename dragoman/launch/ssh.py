@@ -24,6 +24,8 @@ from dragoman.launch.ranks import Node
 from dragoman.launch.remote import Remote
 from dragoman.launch.signals import stop_requests
 
+_SILENT_SECONDS = 10.0  # an agent speaks every other second; ssh gives a host up after a minute
+
 
 @dataclass(frozen=True)
 class _Stop:
@@ -105,8 +107,13 @@ def _watch(remotes: Sequence[Remote], events: Events) -> list[Remote]:
     """Until all have ended; those that ended badly, in this order. One that does ends the others."""
     running, failed = set(range(len(remotes))), []
     good = {0}
+    silent: set[str] = set()
     while running:
-        event = events.get()
+        try:
+            event = events.get(timeout=1.0)
+        except queue.Empty:
+            silent = _tell_silence([remotes[number] for number in sorted(running)], silent)
+            continue
         if isinstance(event, _Stop):
             good.add(-event.signal)  # it had not begun
             for number in running:
@@ -119,6 +126,22 @@ def _watch(remotes: Sequence[Remote], events: Events) -> list[Remote]:
             for number in running:
                 remotes[number].stop(AFTER_LOSS_SECONDS)
     return failed
+
+
+def _tell_silence(remotes: Sequence[Remote], before: set[str]) -> set[str]:
+    """Names of hosts that have not been heard of for a while; told once, and again when they are back."""
+    silent = {
+        remote.name: remote.silent_seconds for remote in remotes if remote.silent_seconds > _SILENT_SECONDS
+    }
+    for name in silent.keys() - before:
+        terminal.warn(
+            f"warning: no word from {name} for {silent[name]:.0f} s: its network or the machine may be down; "
+            "the run waits for it for a minute"
+        )
+    for remote in remotes:
+        if remote.name in before - silent.keys():
+            terminal.warn(f"{remote.name} is heard again")
+    return set(silent)
 
 
 def _outcome(failed: Sequence[Remote]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -124,3 +125,37 @@ def test_wrong_use_is_said_before_any_host_is_asked(task: Task, tmp_path: Path) 
         assert done.returncode == 2
         assert said in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+# Watches the agents of two hosts as a run does, while nothing but time passes on them.
+WATCH = """
+import queue
+from dragoman.launch import ssh
+from dragoman.launch.hosts import Host
+events = queue.SimpleQueue()
+remotes = [ssh._remote(number, Host(name), 2, events) for number, name in enumerate(("h0", "h1"))]
+with remotes[0], remotes[1]:
+    for remote in remotes:
+        remote.start(["-c", "import time; time.sleep(100)"])
+    print("under way", flush=True)
+    ssh._watch(remotes, events)
+"""
+
+
+@pytest.mark.usefixtures("idle")
+def test_a_cut_cable_is_told_within_15_seconds_and_so_is_its_mending(cluster: Cluster) -> None:
+    with cluster.popen(
+        0, [sys.executable, "-c", WATCH], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as watching:
+        assert watching.stdout and watching.stderr
+        try:
+            assert watching.stdout.readline() == "under way\n"
+            cluster.cut(1)
+            began = time.monotonic()
+            assert "no word from h1" in watching.stderr.readline()
+            assert time.monotonic() - began < 15
+            cluster.mend(1)
+            assert watching.stderr.readline() == "h1 is heard again\n"
+        finally:
+            cluster.mend(1)
+            watching.kill()
