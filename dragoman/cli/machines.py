@@ -69,6 +69,7 @@ def plan(
         float | None, within(1e-6, 1e6, "Times through the corpus, in place of train.steps.")
     ] = None,
     price_per_hour: Annotated[float | None, within(0, MOST_PRICE, "Of one machine.")] = None,
+    currency: Annotated[str, typer.Option(metavar="EUR", help="Of the price.")] = "",
     planned: Annotated[
         Path | None,
         typer.Option("--for", metavar="RUN", help="Keep the plan for a run to come: its report compares."),
@@ -90,7 +91,7 @@ def plan(
 
     filled = config.load(Training, settings, changes)
     asked = request.Request(
-        filled, hosts, workers, link, gpu, run, calibrate, data, pairs, epochs, price_per_hour
+        filled, hosts, workers, link, gpu, run, calibrate, data, pairs, epochs, price_per_hour, currency
     )
     if calibrate:
         progress.reporter().note("measuring steps on this machine for half a minute")

@@ -90,6 +90,7 @@ def document(plan: Plan) -> dict[str, Any]:
         "seconds": made.seconds.document(),
         "run_parts_seconds": _documents(made.run_parts),
         "money": money.document() if money else None,
+        "currency": plan.currency,
         "disk_bytes": made.work.disk_bytes.document(),
         "memory_bytes_per_rank": memory(made).document(),
         "alternatives": [_row(each, table) for each in table],

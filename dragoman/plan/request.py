@@ -32,12 +32,14 @@ class Request:
     pairs: int | None = None
     epochs: float | None = None
     price_per_hour: float | None = None
+    currency: str = ""  # of the price
 
 
 @dataclass(frozen=True)
 class Plan:
     forecast: Forecast
     assumptions: list[str]
+    currency: str = ""
 
 
 def plan(request: Request) -> Plan:
@@ -58,7 +60,7 @@ def plan(request: Request) -> Plan:
         assumptions.append(
             f"a step of {size} microbatches leaves {idle} of {cluster.ranks} ranks idle (data.microbatch)"
         )
-    return Plan(made, assumptions)
+    return Plan(made, assumptions, request.currency)
 
 
 def _corpus(request: Request, past: Observed | None) -> Corpus:

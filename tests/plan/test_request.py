@@ -81,11 +81,14 @@ def test_idle_ranks_are_pointed_out() -> None:
 
 
 def test_text_and_json_say_the_same() -> None:
-    made = plan(replace(V100S, price_per_hour=5.0, pairs=4_500_000, epochs=2.0))
+    asked = replace(V100S, price_per_hour=5.0, currency="EUR", pairs=4_500_000, epochs=2.0)
+    made = plan(asked)
     output = io.StringIO()
     show.show(made, Console(width=120, file=output))
     said, values = output.getvalue(), json.loads(document.text(made))
-    assert f"{values['money']['value']:,.2f}" in said
+    assert " EUR: " in said and values["currency"] == "EUR"
+    expected = float(f"{values['money']['value']:.2g}")
+    assert f"{expected:,g} (" in said
     assert values["binds"] == "exchange"
     assert "Binds: the exchange of gradients" in said
     assert sum(row["is_fastest"] for row in values["alternatives"]) == 1
@@ -93,6 +96,31 @@ def test_text_and_json_say_the_same() -> None:
     for number in ("step_seconds", "seconds", "money", "disk_bytes", "memory_bytes_per_rank", "steps"):
         assert values[number]["low"] <= values[number]["value"] <= values[number]["high"]
     assert all(part["source"] for part in values["step_parts_seconds"].values())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0, "0 ms"), (0.0359, "36 ms"), (3.512, "3.5 s"), (59.7, "60 s"), (1_076, "18 min"),
+        (6_000, "1.7 h"), (86_000, "1 d"), (1_054_800, "12 d"), (1.2e8, "1,400 d"),
+    ],
+)  # fmt: skip
+def test_a_plan_says_times_to_two_digits(seconds: float, said: str) -> None:
+    assert show.about(seconds) == said
+
+
+def test_a_range_that_decides_little_says_what_would_narrow_it(tmp_path: Path) -> None:
+    def said(asked: Request) -> str:
+        output = io.StringIO()
+        show.show(plan(asked), Console(width=120, file=output))
+        return output.getvalue()
+
+    wide = Request(Training(), gpu="A100", pairs=4_500_000)  # in bf16, whose pace a table tells least of
+    made = plan(wide).forecast
+    assert made.seconds.high > 3 * made.seconds.low
+    assert "not known of computing: --calibrate" in said(wide)
+    shutil.copy(RUNS / "compute-bound.db", tmp_path / "records.db")
+    assert "is not known of" not in said(Request(Training(), run=tmp_path))
 
 
 def test_a_run_of_another_model_is_trusted_less(tmp_path: Path) -> None:
