@@ -15,7 +15,8 @@ from testbed.host import Host, TestbedError
 
 _WAIT_SECONDS = 10.0
 
-# $0: the host's name. /run/sshd is where sshd locks itself up.
+# $0: the host's name. /run/sshd is where sshd locks itself up. Shells of sessions read no start-up file of
+# the user: it may take locks (pyenv's does), and a session that is cut off would leave them to the machine.
 _MAKE = """
 set -e
 mount -t tmpfs -o mode=755 tmpfs /etc/ssh
@@ -23,6 +24,7 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mkdir /run/sshd
 ssh-keygen -q -t ed25519 -N '' -C "$0" -f /etc/ssh/host_key
 ssh-keygen -q -t ed25519 -N '' -C "user@$0" -f /etc/ssh/user_key
+[ ! -f ~/.bashrc ] || mount --bind /dev/null ~/.bashrc
 """
 _SERVER = """
 HostKey /etc/ssh/host_key

@@ -32,6 +32,14 @@ def test_keys_are_the_hosts_own_and_the_machine_keeps_none(cluster: Cluster) -> 
     assert not Path("/etc/ssh/authorized_keys").exists()
 
 
+def test_a_session_reads_no_start_up_file_of_the_user(cluster: Cluster) -> None:
+    start_up = Path.home() / ".bashrc"
+    if not start_up.exists():
+        pytest.skip("this user has no .bashrc")
+    assert cluster.run(0, ["ssh", "h1", "cat ~/.bashrc"]).stdout == ""
+    assert start_up.is_file()
+
+
 def test_a_session_has_the_cores_of_its_host(cluster: Cluster) -> None:
     assert cluster.run(0, ["ssh", "h1", "nproc"]).stdout == "1\n"
     assert cluster.run(0, ["nproc"]).stdout == "1\n"
