@@ -194,8 +194,8 @@ def test_a_current_folder_whose_name_is_not_utf8_is_refused(
 def test_names_and_texts_in_errors_do_not_command_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ended(["report", "run\x1b[31m\x9b"], monkeypatch) == 1
-    assert r"run\x1b[31m\x9b/records.db" in capsys.readouterr().err
+    assert ended(["report", "run\x1b[31m\x9b"], monkeypatch) == 2
+    assert r"run\x1b[31m\x9b" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("debug", [False, True])

@@ -49,7 +49,7 @@ class Gain:
     def verdict(self) -> str:
         if self.high < self.worth:
             return "converged"
-        if self.gain >= self.worth:
+        if self.gain >= self.worth and self.low > 0:
             return "improving"
         return "converged" if self.high < 2 * self.worth else "unknown"
 

@@ -30,7 +30,8 @@ def idle(cluster: Cluster) -> Iterator[None]:
     yield
     for host, known in servers.items():
         for pid in set(cluster.processes(host)) - set(known):
-            psutil.Process(pid).kill()
+            with suppress(psutil.NoSuchProcess):  # it may have ended just now
+                psutil.Process(pid).kill()
 
 
 def command(task: Task, run: Path, *settings: str) -> list[str]:
