@@ -54,6 +54,8 @@ class Page:
         self.requested.clear()
 
     def type(self, text: str) -> None:
+        # A page gets its first focus with its first picture: on a busy machine, after it has loaded.
+        self.wait("document.activeElement && document.activeElement !== document.body")
         self._call("Input.insertText", text=text)
 
     def press(self, key: str, *, ctrl: bool = False) -> None:
