@@ -185,9 +185,17 @@ Curve = dict[str, Any]  # settings, and evaluations: step, eval_loss, train_samp
 
 def kept(training: Training, folder: Path) -> Curve:
     records = database.read(RunFolder(folder / training.name).records)
-    names = ("train.schedule", "train.rate", "train.warmup_steps", "train.steps", "model.width")
+    names = (
+        "train.schedule",
+        "train.rate",
+        "train.warmup_steps",
+        "train.steps",
+        "train.label_smoothing",
+        "model.width",
+    )
     return {
         "settings": {name: records.facts.settings[name] for name in names},
+        "vocabulary_pieces": records.facts.data_card["vocabulary_pieces"],
         "evaluations": [
             [row.step, *(round(float(x or 0), 4) for x in (row.eval_loss, row.train_sample_loss, row.bleu))]
             for row in records.evaluations
@@ -202,7 +210,7 @@ def records_of(curve: Curve, until: int) -> Records:
     steps = np.arange(1, until + 1)
     rates = [learning_rate(step - 1, Train(**plan), settings["model.width"]) for step in steps.tolist()]
     return Records(
-        RunFacts(settings=settings),
+        RunFacts(settings=settings, data_card={"vocabulary_pieces": curve["vocabulary_pieces"]}),
         steps={"step": steps, "learning_rate": np.array(rates)},
         evaluations=[
             EvaluationRow(step=step, attempt=1, time=0, eval_loss=loss, train_sample_loss=sample, bleu=bleu)

@@ -14,6 +14,7 @@ from dragoman.explain.gains import (
     NOTHING_LEARNT_BLEU,
     Gain,
     gains,
+    least_loss,
 )
 from dragoman.explain.history import History, divergence, history, rise, training_losses
 from dragoman.measure.records import Records
@@ -38,7 +39,7 @@ def explain(records: Records) -> Finding:
             evidence=["losses, gradients and the reason of the stop"],
             advice=["a lower learning rate or a longer warm-up, from the last good checkpoint"],
         )
-    found = gains(past, path)
+    found = gains(past, path, least_loss(records.facts))
     rose = rise(past.of(past.eval_loss)[1])
     numbers |= known(risen_from_best=rose or None)
     for gain in found:

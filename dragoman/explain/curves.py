@@ -85,10 +85,12 @@ def extrapolate(
     course: Course | None = None,
     least_noise: float = 0.0,
     run_noise: float = 0.0,
+    floor: float = -np.inf,
 ) -> Extrapolation | None:
     """None with too few points. `rises` is the sign of learning; limits outside `bounds` are not believed.
 
     `least_noise` is that of one evaluation, which few points may hide; `run_noise` parts two runs alike.
+    No curve is believed that is below `floor` at the target.
     """
     known = np.isfinite(steps) & np.isfinite(values) & (steps > 0)
     steps, first = np.unique(steps[known], return_index=True)
@@ -98,7 +100,7 @@ def extrapolate(
     course = course or steady(steps[-1])
     start = _start(course.at(steps).area, values, rises)
     steps, values = steps[start:], values[start:]
-    fits = _Fits(course.at(steps), course.target, values, rises, bounds, least_noise)
+    fits = _Fits(course.at(steps), course.target, values, rises, bounds, least_noise, floor)
     now = course.at(steps[-1])
     changes = fits.at(course.target) - fits.at(now)
     of_points = fits.deviation_of(now, course.target)
@@ -137,6 +139,7 @@ class _Fits:
         rises: bool,
         bounds: tuple[float, float],
         least_noise: float,
+        floor: float,
     ):
         self._first, self._last = places.area[0], places.area[-1]
         is_steady = bool(np.ptp([*places.rate, target.rate]) < STEADY)
@@ -156,7 +159,8 @@ class _Fits:
         tiny = 1e-12 * max(1.0, float(np.abs(values).max())) ** 2
         score = -0.5 * TEMPER * (count - 1) * np.log(np.maximum(left, 0.0) / count + least_noise**2 + tiny)
         score = score + np.log(PRIOR)
-        score[(limit < bounds[0]) | (limit > bounds[1])] = -np.inf
+        foretold = limit + fall * self._shapes(target.area)[:, 0] + costs[:, None] * float(target.rate)
+        score[(limit < bounds[0]) | (limit > bounds[1]) | (foretold < floor)] = -np.inf
         if np.isinf(score.max()):
             score[:] = 0.0
         weights = np.exp(score - score.max()).ravel()

@@ -7,6 +7,7 @@ scored, or it rises while BLEU does not fall.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from dragoman.explain.course import Course
 from dragoman.explain.curves import INTERVAL, LEAST_POINTS, Draws, Extrapolation, extrapolate
 from dragoman.explain.finding import known
 from dragoman.explain.history import History, rise
+from dragoman.measure.records import RunFacts
 
 # What twice the steps must buy to be worth it. Half a BLEU is about the smallest difference that a test set
 # of two or three thousand sentences shows reliably. 1 % of the loss, but at least 0.01 (1 % of perplexity).
@@ -68,14 +70,29 @@ class Gain:
         }
 
 
-def gains(past: History, course: Course | None) -> list[Gain]:
+def least_loss(facts: RunFacts) -> float:
+    """The loss below which label smoothing lets no model come: the entropy of the targets themselves.
+
+    Held-out loss is scored with the smoothing of training. 0 where smoothing or vocabulary are not known.
+    """
+    smoothing, pieces = facts.settings.get("train.label_smoothing"), facts.data_card.get("vocabulary_pieces")
+    if not isinstance(smoothing, float) or not 0 < smoothing < 1 or not isinstance(pieces, int) or pieces < 2:
+        return 0.0
+    wrong = smoothing / pieces
+    right = 1 - smoothing + wrong
+    return -right * math.log(right) - (pieces - 1) * wrong * math.log(wrong)
+
+
+def gains(past: History, course: Course | None, least_loss: float = 0.0) -> list[Gain]:
     """Of the loss and of BLEU, where there are points enough."""
     steps, losses = past.of(past.eval_loss)
-    loss = None if rise(losses) else _loss_fit(steps, losses, course)
+    loss = None if rise(losses) else _loss_fit(steps, losses, course, least_loss)
     found = []
     if loss:
         worth = max(LOSS_WORTH_SHARE * abs(losses[-1]), LOSS_WORTH_LEAST, loss.noise)
-        found.append(Gain("loss", -loss.change, -loss.high, -loss.low, worth, loss.curve))
+        room = max(0.0, losses[-1] - least_loss)
+        low, gain, high = (min(-change, room) for change in (loss.high, loss.change, loss.low))
+        found.append(Gain("loss", gain, low, high, worth, loss.curve))
     scores = past.of(past.bleu)[1]
     if loss and len(scores) and scores[-1] < FORETOLD_FROM_BLEU:
         return found
@@ -83,10 +100,14 @@ def gains(past: History, course: Course | None) -> list[Gain]:
     return [*found, bleu] if bleu else found
 
 
-def _loss_fit(steps: np.ndarray, losses: np.ndarray, course: Course | None) -> Extrapolation | None:
+def _loss_fit(
+    steps: np.ndarray, losses: np.ndarray, course: Course | None, least: float
+) -> Extrapolation | None:
     level = abs(losses[-1]) if len(losses) else 0.0
     between_runs = LOSS_RUN_NOISE_SHARE * level if course and course.way == "anew" else 0.0
-    return extrapolate(steps, losses, False, (0.0, np.inf), course, LOSS_NOISE_SHARE * level, between_runs)
+    return extrapolate(
+        steps, losses, False, (0.0, np.inf), course, LOSS_NOISE_SHARE * level, between_runs, least
+    )
 
 
 def _by_itself(past: History, course: Course | None) -> Gain | None:

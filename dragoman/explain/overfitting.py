@@ -1,4 +1,4 @@
-"""Was it overfitting? Held-out pairs against training pairs, both scored alike: no dropout, no smoothing."""
+"""Was it overfitting? Held-out pairs against training pairs, both scored alike: without dropout, with the same smoothing."""
 
 from __future__ import annotations
 
