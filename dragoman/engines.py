@@ -70,16 +70,9 @@ def load_weights(
             hint="the run that it was made from, or what ct2-transformers-converter makes of it",
         )
     paths = models.find_several(model, average, of) if average > 1 else [model]
-    if average == 1 and (found := models.newer_than_used(model)):
-        terminal.warn(_newer(*found))
+    for note in models.note_on_newer(model) if average == 1 else ():
+        terminal.warn(note)
     return models.load(paths, torch.device("cpu")), _languages(models.find(paths[0]))
-
-
-def _newer(used: Path, newest: Path) -> str:
-    return (
-        f"note: {used.name} is used, the best that was scored; {newest.name} is newer and was not scored"
-        f"\n  to use that: {newest}"
-    )
 
 
 def _languages(checkpoint: Path) -> tuple[str, str] | None:

@@ -42,16 +42,19 @@ def find(path: Path) -> Path:
     raise kinds.refused(path, "model")
 
 
-def newer_than_used(path: Path) -> tuple[Path, Path] | None:
-    """Of a run: the checkpoint that stands for it, and its newest one where that is newer and not scored."""
+def note_on_newer(path: Path) -> list[str]:
+    """A line that says so if a run has a newer checkpoint than the one used, which nothing scored."""
     folder = RunFolder(path)
     steps = folder.checkpoint_steps()
     if (path / MODEL_FILE).exists() or not steps:
-        return None
+        return []
     used, newest = find(path), folder.checkpoint(steps[-1])
     if used == newest or checkpoint.is_scored(newest):
-        return None
-    return used, newest
+        return []
+    return [
+        f"note: {used.name} is used, the best that was scored; {newest.name} is newer and was not scored"
+        f"\n  to use that: {newest}"
+    ]
 
 
 def _linked(path: Path) -> Path:

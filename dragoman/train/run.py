@@ -110,6 +110,7 @@ def run(job: Job) -> StopReason:
             begun = done_by_main(world, lambda: models.load([origin], world.device).model.state_dict())
             if begun:
                 model.load_state_dict(begun)
+                said += models.note_on_newer(origin)
             said.append(f"weights from {origin}")
         return _run(job, state, data, world, topology, start, interrupt, said)
 

@@ -39,16 +39,19 @@ def test_a_newer_checkpoint_that_was_not_scored_is_told(
     here: Here, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that is stopped between two evaluations, with no time for one more."""
-    here.train(tmp_path, "evaluate.every=2", "checkpoint.every=2", "train.stop_at=3")
-    folder = RunFolder(tmp_path)
-    assert models.newer_than_used(tmp_path) == (folder.checkpoint(2), folder.checkpoint(3))
-    assert f"Step 3 is not scored. To use it: dragoman translate {folder.checkpoint(3)}" in runs.log(tmp_path)
+    stopped, tuned = tmp_path / "stopped", tmp_path / "tuned"
+    here.train(stopped, "evaluate.every=2", "checkpoint.every=2", "train.stop_at=3")
+    folder = RunFolder(stopped)
+    (note,) = models.note_on_newer(stopped)
+    assert "step-00000002 is used" in note and str(folder.checkpoint(3)) in note
+    assert f"Step 3 is not scored. To use it: dragoman translate {folder.checkpoint(3)}" in runs.log(stopped)
     capsys.readouterr()
-    engines.load(tmp_path, "torch")
-    said = capsys.readouterr().err
-    assert "step-00000002 is used" in said and str(folder.checkpoint(3)) in said
+    engines.load(stopped, "torch")
+    assert note in capsys.readouterr().err
+    here.train(tuned, "train.steps=1", start_from=stopped)
+    assert all(line in runs.log(tuned) for line in note.splitlines())
     for named in (folder.best, folder.checkpoint(2), folder.checkpoint(3)):
-        assert models.newer_than_used(named) is None
+        assert models.note_on_newer(named) == []
 
 
 def test_a_newest_checkpoint_that_is_used_or_was_scored_is_not_told(
@@ -57,9 +60,9 @@ def test_a_newest_checkpoint_that_is_used_or_was_scored_is_not_told(
     run = unbroken(1)
     folder = RunFolder(run)
     assert folder.checkpoint_steps()[-1] == runs.LAST
-    assert models.newer_than_used(run) is None, "it was scored, whichever is better"
+    assert models.note_on_newer(run) == [], "it was scored, whichever is better"
     before = runs.copy_stopped_at(run, tmp_path / "run", 8)
-    assert models.newer_than_used(before) is None, "there is no other"
+    assert models.note_on_newer(before) == [], "there is no other"
 
 
 def test_what_is_no_model_is_said_with_what_would_be(tmp_path: Path) -> None:
