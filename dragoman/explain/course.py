@@ -83,7 +83,7 @@ def course(records: Records) -> Course | None:
     """None for a run without steps and evaluations."""
     made = records.steps["step"]
     made = made[np.isfinite(made)]
-    last = int(max([*made[-1:], *(row.step for row in records.evaluations)], default=0))
+    last = int(max([made.max(initial=0), *(row.step for row in records.evaluations)]))
     if last < 1:
         return None
     plan, width = planned(records.facts.settings)

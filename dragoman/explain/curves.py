@@ -147,7 +147,7 @@ class _Fits:
         costs = (-1.0 if rises else 1.0) * shares * (values.max() - values.min())
         shapes = self._shapes(places.area)  # members x points
         centred = shapes - shapes.mean(1, keepdims=True)
-        squares = (centred**2).sum(1)
+        squares = np.maximum((centred**2).sum(1), 1e-12)  # 0 where the rate was 0 from the first point on
         without = values - costs[:, None] * places.rate  # shares x points
         level = without.mean(1, keepdims=True)
         fall = (without - level) @ centred.T / squares  # shares x members

@@ -332,3 +332,11 @@ def test_the_demo_evaluates_often_enough_for_a_curve() -> None:
     with as_file(files("dragoman") / "configs" / "demo.toml") as path:
         settings = config.load(config.Training, path)
     assert settings.train.steps / settings.evaluate.every >= 2 * LEAST_POINTS
+
+
+def test_steps_out_of_order_have_a_course_all_the_same() -> None:
+    """As a damaged records.db may hold them."""
+    records = build.evaluated(count=6, eval_loss=falling)
+    records.steps = build.records(steps=60).steps
+    records.steps["step"] = records.steps["step"][::-1] + 20_000
+    assert explain(records).numbers["steps"] == 20_060
