@@ -143,7 +143,7 @@ def faster_rate(rate: float) -> float:
 def network_advice(records: Records, cost: StepCost) -> list[str]:
     """What would relieve the network, with the gain expected of each; small gains are left out."""
     facts = records.facts
-    how = remedies.of(facts.source)
+    how = remedies.of(facts)
     tried: list[tuple[float, str]] = []
     if facts.gradient_bytes and facts.parameters and facts.gradient_bytes >= 3.5 * facts.parameters:
         gain = cost.speedup(cost.with_bytes(0.5))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dragoman.explain import cores as core_time
-from dragoman.explain import words
+from dragoman.explain import remedies, words
 from dragoman.explain.cores import Cores
 from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, without_exchange
 from dragoman.explain.finding import Finding, known
@@ -184,7 +184,8 @@ def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> lis
             continue
         gain = f"{times:.1f} x faster steps" if times < MANY_TIMES else "many times faster steps"
         if name == "waiting_network" and is_one_machine(records):
-            advice.append(f"more tokens per step, or fewer ranks with more threads each: up to {gain}")
+            more = remedies.named("more tokens per step", remedies.more_tokens(records.facts))
+            advice.append(f"{more}, or fewer ranks with more threads each: up to {gain}")
         elif name == "waiting_network":
             advice.append(
                 f"an exchange that costs nothing: {gain}; the network's answer says what comes near"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman.explain import remedies, words
 from dragoman.explain.parts import settled
 from dragoman.measure.records import Records
 
@@ -65,9 +65,11 @@ def outside_advice(records: Records) -> list[str]:
         return []
     shares = outside.shares()
     names = {"evaluation": "evaluate half as often", "checkpoint": "write checkpoints half as often"}
-    return [
-        f"{names[kind]} (now every {records.facts.settings.get(setting, '?')} steps): "
-        f"{words.share(shares[kind] / 2)} less time"
-        for kind, setting in (("evaluation", "evaluate.every"), ("checkpoint", "checkpoint.every"))
-        if shares[kind] >= DEAR
-    ]
+    advice = []
+    for kind, key in (("evaluation", "evaluate.every"), ("checkpoint", "checkpoint.every")):
+        every = records.facts.settings.get(key)
+        command = remedies.setting(records.facts, key, 2 * every) if isinstance(every, int) else ""
+        if shares[kind] >= DEAR:
+            now = f"(now every {every or '?'} steps)"
+            advice.append(f"{names[kind]} {now}: {words.share(shares[kind] / 2)} less time{command}")
+    return advice

@@ -1,14 +1,17 @@
-"""Was it overfitting? Held-out pairs against training pairs, both scored alike: without dropout, with the same smoothing."""
+"""Was it overfitting? Held-out pairs against training pairs, both scored alike and without dropout."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from dragoman.explain import remedies
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.history import History, history, rise
 from dragoman.measure.records import Records
 
 LEAST_POINTS = 4  # the least that can show a minimum and two values after it
+MOST_DROPOUT = 0.3  # that is advised
+PATIENCE = 5  # evaluations without improvement
 STANDSTILL = 0.01  # of the held-out loss: less gained in the later half of the run, and more lost to the gap
 
 
@@ -38,7 +41,7 @@ def explain(records: Records) -> Finding:
     if len(steps) < LEAST_POINTS:
         because = f"a trend needs {LEAST_POINTS} evaluations of both sets, and there are {len(steps)}"
         return unknown("overfitting", because, numbers)
-    return _judge(past, steps, held_out, sample, trend, numbers)
+    return _judge(records, past, steps, held_out, sample, trend, numbers)
 
 
 def _made_and_due(records: Records) -> tuple[int | None, int | None]:
@@ -57,6 +60,7 @@ def _not_yet(made: int | None, every: int | None) -> str:
 
 
 def _judge(
+    records: Records,
     past: History,
     steps: np.ndarray,
     held_out: np.ndarray,
@@ -75,8 +79,11 @@ def _judge(
             f"Yes, since about step {steps[best]:,.0f}: the held-out loss rose by {rose:.3f} from its best "
         )
         answer += f"while the training sample went on falling; now {losses}."
-        advice.append(f"use the model of step {steps[best]:,.0f}: its held-out loss is {rose:.3f} lower")
-        advice.append("more pairs or more dropout; stop earlier next time (evaluate.patience)")
+        by_loss = remedies.setting(records.facts, "evaluate.metric", "loss")
+        advice.append(
+            f"use the model of step {steps[best]:,.0f}: its held-out loss is {rose:.3f} lower{by_loss}"
+        )
+        advice.append(_next_time(records))
         if _bleu_still_rises(past, int(steps[best])):
             answer += " BLEU went on rising all the same: the model is too sure of itself, not worse."
             advice[0] = "choose the model by BLEU rather than by held-out loss"
@@ -95,6 +102,14 @@ def _judge(
     return Finding(
         id="overfitting", verdict=verdict, answer=answer, numbers=numbers, evidence=evidence, advice=advice
     )
+
+
+def _next_time(records: Records) -> str:
+    dropout = records.facts.settings.get("model.dropout")
+    more = min(MOST_DROPOUT, dropout + 0.1) if isinstance(dropout, float) else MOST_DROPOUT
+    how = remedies.setting(records.facts, "model.dropout", f"{more:g}")
+    stop = remedies.setting(records.facts, "evaluate.patience", PATIENCE)
+    return f"more pairs, or more dropout{how}; stop earlier next time{stop}"
 
 
 def _trend(steps: np.ndarray, gap: np.ndarray) -> float:

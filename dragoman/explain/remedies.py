@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from dragoman.measure.records import RunFacts
 from dragoman.plan.step import LOCAL_STEPS
 
 MORE_TOKENS = 4  # times those of a step, in the advice
@@ -19,7 +20,7 @@ class Remedies:
     more: str = ""  # more tokens between exchanges
 
 
-OURS = Remedies("sync.wire=bf16", "sync.hierarchical=true", "sync.mode=diloco", "data.step")
+OURS = Remedies("--set sync.wire=bf16", "--set sync.hierarchical=true", "--set sync.mode=diloco", "data.step")
 # As their sources and documentation name them. OpenSeq2Seq calls Horovod's allreduce without a compression.
 _BY_PROGRAM = {
     "dragoman": OURS,
@@ -46,9 +47,23 @@ _BY_PROGRAM = {
 }
 
 
-def of(program: str) -> Remedies:
+def of(facts: RunFacts) -> Remedies:
     """Without options for a program that is not known, as when facts alone were given."""
-    return _BY_PROGRAM.get(program, Remedies())
+    known = _BY_PROGRAM.get(facts.source, Remedies())
+    return replace(known, more=more_tokens(facts) or known.more)
+
+
+def more_tokens(facts: RunFacts) -> str:
+    """The option that makes steps of a run of ours larger; nothing where their size is not known."""
+    size = facts.settings.get("data.step")
+    if facts.source != "dragoman" or not isinstance(size, int):
+        return ""
+    return f"--set data.step={MORE_TOKENS * size}"
+
+
+def setting(facts: RunFacts, key: str, value: object) -> str:
+    """` (--set key=value)` for a run of ours, which takes that; nothing for another program's."""
+    return f" (--set {key}={value})" if facts.source == "dragoman" else ""
 
 
 def named(what: str, option: str) -> str:

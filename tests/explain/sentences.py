@@ -16,7 +16,7 @@ UGLY = [
     r"\bnan\b", r"\binf\b", r"\bNone\b", r"-0(?:\.0+)?(?![\d.])", r"\[\]", r"\{\}", r"  ", r"\.\.(?!\.)",
     # "1 steps", but neither "21 steps" nor "0.1 times"
     r"(?<![\d.,])1 (?!less\b|across\b)[a-z]{2,}s\b",
-    r"(?<![\d.])\d{6,}",  # a number that long is rounded, or has commas
+    r"(?<![\d.=])\d{6,}",  # a number that long is rounded, or has commas; not that of an option
 ]  # fmt: skip
 
 

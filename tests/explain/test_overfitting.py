@@ -21,13 +21,24 @@ def memorised(step: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_rising_held_out_loss_over_a_falling_sample_is_overfitting(seed: int) -> None:
-    finding = explain(build.evaluated(eval_loss=overfitted, train_sample_loss=memorised, seed=seed))
+    records = build.evaluated(eval_loss=overfitted, train_sample_loss=memorised, seed=seed)
+    finding = explain(records)
     assert finding.verdict == "yes"
     numbers = finding.numbers
     assert numbers["gap"] == pytest.approx(numbers["eval_loss"] - numbers["train_sample_loss"])
     assert numbers["gap_trend_per_1000_steps"] > 0.05
     assert numbers["best_eval_loss_step"] == pytest.approx(9000, abs=2000)
     assert "use the model of step" in finding.advice[0]
+
+
+def test_advice_against_overfitting_has_the_options_of_the_program_that_made_the_run() -> None:
+    records = build.evaluated(eval_loss=overfitted, train_sample_loss=memorised)
+    records.facts.settings["model.dropout"] = 0.1
+    advice = " ".join(explain(records).advice)
+    options = ("evaluate.metric=loss", "model.dropout=0.2", "evaluate.patience=5")
+    assert all(f"--set {option}" in advice for option in options)
+    records.facts.source = "fairseq"
+    assert "--set" not in " ".join(explain(records).advice)
 
 
 @pytest.mark.parametrize("seed", range(6))
