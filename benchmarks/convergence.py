@@ -36,7 +36,7 @@ from dragoman.explain.finding import Finding
 from dragoman.measure import database
 from dragoman.measure.records import EvaluationRow, Records, RunFacts
 from dragoman.rundir import RunFolder
-from dragoman.train.schedule import learning_rate
+from dragoman.schedule import learning_rate
 
 KEPT = Path(__file__).resolve().parents[1] / "tests" / "runs" / "curves.json"
 POINTS = 12  # evaluations of a run; twice as many where it is cut

@@ -29,7 +29,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.trainings import HERE, PYTHON
-from dragoman.explain.outside import outside_seconds
+from dragoman.explain.time_outside_steps import outside_seconds
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
 

@@ -34,16 +34,17 @@ from benchmarks.causes import Setting
 from benchmarks.trainings import train, write_corpus
 from dragoman import config
 from dragoman.config import Data, Training
+from dragoman.cost import gpu_types
 from dragoman.data.card import Card
-from dragoman.explain.parts import settled
+from dragoman.explain.step_breakdown import settled
 from dragoman.foreign import rows
 from dragoman.foreign.facts import Given
-from dragoman.plan import calibrate, gpu_types
 from dragoman.plan.cluster import Cluster, Link
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast, Way
 from dragoman.plan.pace import Pace, of_gpu
 from dragoman.plan.work import Corpus, Work
+from dragoman.train import calibrate
 from testbed import why_not
 
 GOALS = {"here": (0.10, 0.25), "public": (0.15, float("inf"))}  # median and worst error

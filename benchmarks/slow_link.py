@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.causes import Setting
 from benchmarks.trainings import HERE, Outcome, explained, started, train_words, wait, write_corpus
+from dragoman.cost.step import ROUND_SHARE, bytes_per_host
 from dragoman.measure import database
-from dragoman.plan.step import ROUND_SHARE, bytes_per_host
 from dragoman.rundir import RunFolder
 from testbed import Cluster, why_not
 

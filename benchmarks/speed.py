@@ -43,10 +43,10 @@ from benchmarks.peers import sides
 from benchmarks.watched import Watched, watch
 from dragoman import config
 from dragoman.config import Training
+from dragoman.cost import flops
 from dragoman.data.batches import Batches, Position, StepSize
 from dragoman.data.store import DataSet
 from dragoman.measure import database
-from dragoman.plan import flops
 from dragoman.rundir import RunFolder
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"

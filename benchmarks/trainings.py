@@ -19,8 +19,7 @@ import numpy as np
 from benchmarks import turns
 from benchmarks.causes import Setting, cores, in_the_way, pinned, switch
 from benchmarks.turns import Turn
-from dragoman import orphans
-from dragoman.data import demo
+from dragoman import demo_corpus, orphans
 from dragoman.explain.finding import Finding
 from dragoman.explain.run import explain
 from dragoman.launch import environment as ranks
@@ -94,7 +93,7 @@ def write_corpus(folder: Path, name: str, pairs: int, dev_pairs: int = 60, vocab
     folder.mkdir(parents=True)
     parts: dict[str, Iterable[tuple[str, str]]]
     if name == "demo":
-        parts = {"train": demo.pairs(pairs), "dev": demo.held_out(dev_pairs)}
+        parts = {"train": demo_corpus.pairs(pairs), "dev": demo_corpus.held_out(dev_pairs)}
     else:
         parts = {"train": _reversed(pairs, 1), "dev": _reversed(dev_pairs, 2)}
     for part, sentences in parts.items():

@@ -17,9 +17,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dragoman.checkpoint import saved_state
 from dragoman.data.card import Card
 from dragoman.rundir import RunFolder
-from dragoman.train import checkpoint
 
 CONFIG = Path(__file__).parents[1] / "configs" / "multi30k-fast.toml"
 PAIRS_PER_STEP = 128  # about as many as the 2,048 tokens of that config
@@ -40,7 +40,7 @@ def prepare(folder: Path, size: int, pairs: int) -> Card:
     return Card.load(folder / "data" / "card.json")
 
 
-def train(folder: Path, steps: int, seed: int) -> checkpoint.SavedState:
+def train(folder: Path, steps: int, seed: int) -> saved_state.SavedState:
     """What the last checkpoint says."""
     settings = {
         "data.unit": "pairs",
@@ -54,7 +54,7 @@ def train(folder: Path, steps: int, seed: int) -> checkpoint.SavedState:
     changes = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     run = folder / "run"
     dragoman("train", str(CONFIG), "--data", str(folder / "data"), "--run", str(run), *changes)
-    return checkpoint.saved_state(RunFolder(run).checkpoint(steps))
+    return saved_state.saved_state(RunFolder(run).checkpoint(steps))
 
 
 def dragoman(*words: str) -> None:

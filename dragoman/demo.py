@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.data import demo as grammar
+from dragoman import demo_corpus as grammar
 from dragoman.data.corpus import Corpus
-from dragoman.data.demo.baselines import Nearest
 from dragoman.data.jobs import Request, plan
 from dragoman.data.prepare import prepare
 from dragoman.data.store import DataSet
+from dragoman.demo_corpus.baselines import Nearest
 from dragoman.errors import DragomanError
 from dragoman.evaluate import heldout, system
 from dragoman.evaluate.heldout import HeldOut

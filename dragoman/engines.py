@@ -9,16 +9,14 @@ from typing import Literal
 
 import torch
 
-from dragoman import temporary, terminal
+from dragoman import temporary
+from dragoman.checkpoint import saved_model
+from dragoman.checkpoint.saved_model import LoadedModel
 from dragoman.data.parallel import cores
 from dragoman.decode.engine import CTRANSLATE2_FILE, Engine
 from dragoman.decode.torch_engine import TorchEngine
 from dragoman.errors import UsageError
 from dragoman.export import contents
-from dragoman.measure import provenance
-from dragoman.rundir import RunFolder
-from dragoman.train import models
-from dragoman.train.models import LoadedModel
 
 EngineName = Literal["auto", "ctranslate2", "torch"]
 Precision = Literal["auto", "int8", "int8_float32", "float32"]
@@ -51,35 +49,12 @@ def load(
         raise UsageError(
             f"our own search computes in float32, not in {precision}", hint="--engine ctranslate2"
         )
-    loaded, languages = load_weights(model, average, of)
+    loaded, languages = saved_model.load_weights(model, average, of)
     if engine == "ctranslate2":
         return _converted(loaded, languages, precision, threads, model)
     torch.set_num_threads(threads or cores())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return TorchEngine(loaded.model.to(device), loaded.tokenizer, languages, model)
-
-
-def load_weights(
-    model: Path, average: int = 1, of: Literal["last", "best"] = "last"
-) -> tuple[LoadedModel, tuple[str, str] | None]:
-    """A model that we trained, on the CPU; and its languages, if its run is there to tell."""
-    if (model / "config.json").is_file():
-        raise UsageError(
-            "a folder in the format of Hugging Face's transformers, which is not run here",
-            path=model,
-            hint="the run that it was made from, or what ct2-transformers-converter makes of it",
-        )
-    paths = models.find_several(model, average, of) if average > 1 else [model]
-    for note in models.note_on_newer(model) if average == 1 else ():
-        terminal.warn(note)
-    return models.load(paths, torch.device("cpu")), _languages(models.find(paths[0]))
-
-
-def _languages(checkpoint: Path) -> tuple[str, str] | None:
-    """Of the run that a checkpoint stands in."""
-    facts = provenance.load(RunFolder(checkpoint.resolve().parent.parent).provenance)
-    source, target = facts.get("source_language"), facts.get("target_language")
-    return (str(source), str(target)) if source and target else None
 
 
 def _check_folder_fits(model: Path, engine: EngineName, average: int) -> None:

@@ -58,12 +58,12 @@ def test_a_folder_is_known_by_its_files(folders: dict[str, Path], name: str) -> 
 def test_every_function_that_opens_a_kind_refuses_the_others_alike(
     folders: dict[str, Path], wanted: kinds.Kind, refuses: int
 ) -> None:
-    from dragoman.train import models
+    from dragoman.checkpoint import saved_model
 
     def opened(path: Path) -> object:
         if wanted == "run":
             return database.read(RunFolder(path).records)
-        return DataSet(path) if wanted == "data set" else models.find(path)
+        return DataSet(path) if wanted == "data set" else saved_model.find(path)
 
     refused = 0
     for name, path in folders.items():

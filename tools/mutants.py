@@ -32,12 +32,12 @@ RUNS = "tests/explain/test_properties.py::test_what_must_hold_of_every_run_holds
 BARE = "tests/explain/test_properties.py::test_bounds_from_a_bare_log_hold_the_truth"
 PROPERTIES = [f"{RUNS}[0]", BARE, f"{RUNS}[1]"]
 TESTS: dict[str, list[str]] = {
-    "dragoman/explain/link_only.py": [BARE, "tests/foreign/test_verdicts.py", "tests/explain"],
+    "dragoman/explain/bounds_from_link.py": [BARE, "tests/foreign/test_verdicts.py", "tests/explain"],
     "dragoman/explain/*.py": [*PROPERTIES, "tests/explain"],
-    "dragoman/plan/step.py": ["tests/sync/test_choice.py", *PROPERTIES, "tests/explain"],
-    "dragoman/plan/size.py": ["tests/explain/test_checkpoint.py"],
-    "dragoman/plan/flops.py": ["tests/plan/test_flops.py"],
-    "dragoman/train/schedule.py": ["tests/explain/test_learning_rate.py", PROPERTIES[0]],
+    "dragoman/cost/step.py": ["tests/sync/test_choice.py", *PROPERTIES, "tests/explain"],
+    "dragoman/cost/size.py": ["tests/explain/test_checkpoint.py"],
+    "dragoman/cost/flops.py": ["tests/plan/test_flops.py"],
+    "dragoman/schedule.py": ["tests/explain/test_learning_rate.py", PROPERTIES[0]],
     "dragoman/data/batches.py": ["tests/data/test_batches.py"],
     "dragoman/sync/wire.py": ["tests/sync/test_exchange.py"],
     "dragoman/sync/diloco.py": ["tests/sync/test_diloco.py"],

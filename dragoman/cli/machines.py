@@ -87,14 +87,32 @@ def plan(
     from dragoman import config
     from dragoman.config import Training
     from dragoman.plan import document, request, show
+    from dragoman.plan.pace import Pace
+    from dragoman.plan.work import Work
     from dragoman.rundir import RunFolder
 
     filled = config.load(Training, settings, changes)
-    asked = request.Request(
-        filled, hosts, workers, link, gpu, run, calibrate, data, pairs, epochs, price_per_hour, currency
-    )
-    if calibrate:
+
+    def measured(work: Work) -> Pace:
+        from dragoman.train import calibrate as calibration  # imports torch
+
         progress.reporter().note("measuring steps on this machine for half a minute")
+        return calibration.calibrate(work, workers, data)
+
+    asked = request.Request(
+        settings=filled,
+        hosts=hosts,
+        workers=workers,
+        link=link,
+        gpu=gpu,
+        run=run,
+        calibrate=measured if calibrate else None,
+        data=data,
+        pairs=pairs,
+        epochs=epochs,
+        price_per_hour=price_per_hour,
+        currency=currency,
+    )
     made = request.plan(asked)
     if planned:
         document.save(made, RunFolder(planned).plan)

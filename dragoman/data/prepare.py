@@ -19,10 +19,10 @@ import numpy as np
 from dragoman import __version__, atomic, config
 from dragoman.config import CleanRules, VocabularySettings
 from dragoman.data.card import Card, Check, CorpusFacts, Dropped, DroppedExample, PartFacts
-from dragoman.data.clean import Pair, as_prepared, hashes
-from dragoman.data.cleaned import CleanText, clean
+from dragoman.data.cleaning_pass import CleanText, clean
 from dragoman.data.corpus import Corpus, read
 from dragoman.data.encode import encode
+from dragoman.data.filters import Pair, as_prepared, hashes
 from dragoman.data.jobs import Job
 from dragoman.data.parallel import Workers
 from dragoman.data.reasons import Reason

@@ -12,8 +12,8 @@ from enum import IntEnum
 import numpy as np
 
 from dragoman.config import HeldOut, Preparation
-from dragoman.data.clean import EXAMPLES_KEPT, Tally
-from dragoman.data.cleaned import CleanText
+from dragoman.data.cleaning_pass import CleanText
+from dragoman.data.filters import EXAMPLES_KEPT, Tally
 from dragoman.data.reasons import Reason
 from dragoman.errors import DataError
 

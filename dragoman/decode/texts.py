@@ -7,7 +7,7 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from dragoman.data.clean import as_prepared
+from dragoman.data.filters import as_prepared
 from dragoman.decode.engine import Options, Translation
 from dragoman.decode.sentences import Sentence, join, split
 from dragoman.errors import CheckpointError

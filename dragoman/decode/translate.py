@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Evaluate
-from dragoman.data.clean import as_prepared
+from dragoman.data.filters import as_prepared
 from dragoman.data.tokens import Tokenizer
 from dragoman.decode.engine import Options
 from dragoman.decode.sample import sample

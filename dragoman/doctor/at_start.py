@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import torch
 
+from dragoman import format_units
 from dragoman.config import Training
 from dragoman.doctor import host
 from dragoman.doctor.check import Check, failed
 from dragoman.doctor.facts import Host
 from dragoman.doctor.judge import judge, needs_of
 from dragoman.errors import DragomanError
-from dragoman.explain import words
 from dragoman.measure import clock as clocks
 from dragoman.measure import probes
 from dragoman.measure.neighbours import Neighbours, ranks_here
@@ -124,15 +124,15 @@ def _judged(hosts: Sequence[Host], settings: Training, exchanged: AllReduceProbe
     lines = [_line(facts) for facts in hosts] if len(hosts) > 1 else []
     if exchanged:
         ranks = sum(facts.ranks for facts in hosts)
-        what = f"all-reduce of {words.size(exchanged.bytes)} over {ranks} ranks"
-        lines.append(f"{what}: {words.seconds(exchanged.seconds)}")
+        what = f"all-reduce of {format_units.size(exchanged.bytes)} over {ranks} ranks"
+        lines.append(f"{what}: {format_units.seconds(exchanged.seconds)}")
     warnings = [check for check in checks if check.status == "warning"]
     return [*lines, *(f"warning: {check}; try: {check.advice}" for check in warnings)]
 
 
 def _line(facts: Host) -> str:
     ranks = f"{facts.ranks} rank{'s' * (facts.ranks > 1)}"
-    each = words.flops(sum(facts.peaks) / len(facts.peaks))
+    each = format_units.flops(sum(facts.peaks) / len(facts.peaks))
     return f"host {facts.name}: {ranks} of {each}, interface {facts.interface}"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from dragoman import format_units
 from dragoman.doctor.check import Check, Status
 from dragoman.doctor.facts import Host
-from dragoman.explain import words
 from dragoman.plan.needs import Needs
 
 _SLOW = 0.7  # times the median of the others
@@ -26,11 +26,11 @@ def disk(hosts: Sequence[Host], needs: Needs | None) -> list[Check]:
     checks = []
     for host in hosts:
         free = host.disk_free_bytes + host.checkpoint_bytes
-        value = f"{words.size(free)} free at {host.disk_path}"
+        value = f"{format_units.size(free)} free at {host.disk_path}"
         status: Status = "ok"
         if needs:
             each, count = needs.checkpoint_bytes, needs.checkpoints
-            value += f"; {count} checkpoints of {words.size(each)} will be there at once"
+            value += f"; {count} checkpoints of {format_units.size(each)} will be there at once"
             # With room for two a run can begin: the older one is kept until the newer one is whole.
             status = "ok" if free >= count * each else "warning" if free >= min(2, count) * each else "error"
         advice = "make room, or lower checkpoint.keep_last and checkpoint.keep_best" if status != "ok" else ""
@@ -43,11 +43,11 @@ def memory(hosts: Sequence[Host], needs: Needs | None) -> list[Check]:
     checks = []
     for host in hosts:
         total, available, ranks = _memory_of(host)
-        value = f"{words.size(available)} of {words.size(total)} available"
+        value = f"{format_units.size(available)} of {format_units.size(total)} available"
         status: Status = "ok"
         if needs:
             state, all_of_it = ranks * needs.state_bytes, ranks * needs.rank_bytes
-            value += f"; {ranks} rank{'s' * (ranks > 1)} will need about {words.size(all_of_it)}"
+            value += f"; {ranks} rank{'s' * (ranks > 1)} will need about {format_units.size(all_of_it)}"
             status = "error" if state > total else "warning" if all_of_it > available else "ok"
         advice = "fewer ranks on this host, or data.split=2" if status == "warning" else ""
         if status == "error":
@@ -92,11 +92,11 @@ def speed(hosts: Sequence[Host]) -> list[Check]:
         others = [peak for other in hosts for peak in other.peaks]
         others.remove(lowest)
         usual = statistics.median(others) if others else lowest
-        value = f"{words.flops(lowest)}{_load(host)}"
+        value = f"{format_units.flops(lowest)}{_load(host)}"
         if lowest >= _SLOW * usual:
             checks.append(Check("speed", host.name, "ok", value))
         else:
-            value += f"; the others have {words.flops(usual)}"
+            value += f"; the others have {format_units.flops(usual)}"
             advice = "end what else runs there, or leave the host out: every step waits for the slowest rank"
             checks.append(Check("speed", host.name, "warning", value, advice))
     return checks
@@ -109,7 +109,9 @@ def cores(hosts: Sequence[Host]) -> list[Check]:
         used = sum(program.cores for program in host.programs)
         if host.gpus.usable or used < _OTHERS_CORES:
             continue
-        listed = words.listed([f"{program.name} uses {program.cores:.2g}" for program in host.programs])
+        listed = format_units.listed(
+            [f"{program.name} uses {program.cores:.2g}" for program in host.programs]
+        )
         value = f"other programs use {used:.2g} of {host.cores} cores: {listed}"
         advice = "end or move them, or start the run when they are done"
         checks.append(Check("cores", host.name, "warning", value, advice))

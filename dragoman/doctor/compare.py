@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dragoman import format_units
 from dragoman.doctor.check import ALL, Check
 from dragoman.doctor.facts import Host, is_local
-from dragoman.explain import words
 
 _CLOCK_SECONDS = 1.0  # records are kept by the second
 _FINGERPRINT = 16  # characters that are shown
@@ -75,10 +75,11 @@ def clocks(hosts: Sequence[Host]) -> list[Check]:
         if (offset := host.clock_offset_seconds) is None:
             continue
         if abs(offset) - host.clock_error_seconds < _CLOCK_SECONDS:
-            within = words.seconds(max(abs(offset) + host.clock_error_seconds, 1e-4))
+            within = format_units.seconds(max(abs(offset) + host.clock_error_seconds, 1e-4))
             checks.append(Check("clock", host.name, "ok", f"within {within} of {hosts[0].name}"))
         else:
-            value = f"{words.seconds(abs(offset))} {'ahead of' if offset > 0 else 'behind'} {hosts[0].name}"
+            side = "ahead of" if offset > 0 else "behind"
+            value = f"{format_units.seconds(abs(offset))} {side} {hosts[0].name}"
             advice = "set it by the network (timedatectl set-ntp true): records are put together by time"
             checks.append(Check("clock", host.name, "warning", value, advice))
     return checks

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from dragoman import format_units
+from dragoman.cost.step import bytes_per_host
 from dragoman.doctor.check import ALL, Check, Status
 from dragoman.doctor.facts import Host
 from dragoman.doctor.link import Connection
-from dragoman.explain import words
 from dragoman.plan.needs import Needs
-from dragoman.plan.step import bytes_per_host
 
 _SLOW = 0.5  # times the median of the others
 
@@ -73,8 +73,8 @@ def links(attempts: Sequence[Attempt]) -> list[Check]:
         others.remove(min(there, back))
         is_slow = min(there, back) < _SLOW * statistics.median(others)
         value = (
-            f"{words.rate(there)} there, {words.rate(back)} back, "
-            f"round trip {words.seconds(attempt.connection.round_trip_seconds)}"
+            f"{format_units.rate(there)} there, {format_units.rate(back)} back, "
+            f"round trip {format_units.seconds(attempt.connection.round_trip_seconds)}"
         )
         advice = "look for other traffic and at the rate that was ordered" if is_slow else ""
         status: Status = "warning" if is_slow else "ok"
@@ -90,12 +90,13 @@ def exchange(hosts: Sequence[Host], attempts: Sequence[Attempt], needs: Needs | 
     rank_hosts = [number for number, host in enumerate(hosts) for _ in range(host.ranks)]
     nbytes = bytes_per_host(rank_hosts, needs.gradient_bytes) or 0.0
     wire_seconds = 8 * nbytes / min(rates)
-    value = f"{words.size(nbytes)} a step out of each host, {words.seconds(wire_seconds)} on the slowest link"
+    value = f"{format_units.size(nbytes)} a step out of each host, "
+    value += f"{format_units.seconds(wire_seconds)} on the slowest link"
     peak = sum(sum(host.peaks) for host in hosts)
     if not peak:
         return [Check("exchange", ALL, "ok", value)]
     computing_seconds = needs.step_flops / peak
-    value += f"; computing takes {words.seconds(computing_seconds)} or more"
+    value += f"; computing takes {format_units.seconds(computing_seconds)} or more"
     if wire_seconds <= computing_seconds:
         return [Check("exchange", ALL, "ok", value)]
     advice = "sync.mode=auto, or larger steps (data.step): the devices would wait for the network"

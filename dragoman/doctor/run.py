@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dragoman import terminal
 from dragoman.config import Training
-from dragoman.doctor import capacity, host, trial
+from dragoman.doctor import calls, capacity, host, trial
 from dragoman.doctor.check import Check, failed, json_text, verdict
 from dragoman.doctor.facts import Host
 from dragoman.doctor.hosts import examine
@@ -63,7 +64,9 @@ def run(request: Request) -> Result:
 
 def _examine(request: Request) -> tuple[list[Check], list[Host]]:
     if request.hosts:
-        return examine(request.hosts, request.data, request.run, request.settings, Remote)
+        return examine(
+            request.hosts, request.data, request.run, request.settings, partial(Remote, table=calls.TABLE)
+        )
     neighbours = Neighbours()
     here = [host.facts(request.data, request.run, with_peak=True)]
     here[0].programs = host.programs(neighbours)

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from dragoman import config, terminal
+from dragoman import config, format_units, terminal
 from dragoman.config import Training
+from dragoman.doctor import calls
 from dragoman.doctor.check import ALL, Check
 from dragoman.doctor.facts import Host
 from dragoman.errors import DragomanError
-from dragoman.explain import words
 from dragoman.launch import ssh
 from dragoman.launch.hosts import Host as LaunchHost
 from dragoman.launch.node import Training as Launched
@@ -47,7 +47,7 @@ def run(hosts: Sequence[LaunchHost], settings: Training, data: Path) -> tuple[di
             code = ssh.run(launched, hosts)
         if code:
             return None, _failed(f"ended with exit code {code}; what was said stands above")
-        with Remote(hosts[0].name) as first:
+        with Remote(hosts[0].name, table=calls.TABLE) as first:
             found = first.call("trial_outcome", folder=str(folder))
     except DragomanError as error:
         return None, _failed(error.what, error.hint)
@@ -123,17 +123,17 @@ def _exchange(found: dict[str, Any]) -> str:
     if found["mode"] == "diloco":
         text += ", once in several steps (diloco)"
     if "link_bits_per_second" in found:
-        text += f"; link {words.rate(found['link_bits_per_second'])}"
-        text += f", round trip {words.seconds(found['link_round_trip_seconds'])}"
+        text += f"; link {format_units.rate(found['link_bits_per_second'])}"
+        text += f", round trip {format_units.seconds(found['link_round_trip_seconds'])}"
     return text
 
 
 def _steps(found: dict[str, Any]) -> str:
     text = f"{found['steps']} made, {found['precision']}"
     if "step_seconds" in found:
-        text += f"; {words.seconds(found['step_seconds'])} each, "
-        text += f"{words.count(found['tokens_per_second'])} target tokens/s, "
-        text += f"{words.share(found['exchange_share'])} in the exchange"
+        text += f"; {format_units.seconds(found['step_seconds'])} each, "
+        text += f"{format_units.count(found['tokens_per_second'])} target tokens/s, "
+        text += f"{format_units.share(found['exchange_share'])} in the exchange"
     return text
 
 
@@ -161,7 +161,7 @@ def _failed(value: str, advice: str = "") -> Check:
 
 def _clear(hosts: Sequence[LaunchHost], folder: Path) -> None:
     with ExitStack() as stack:
-        remotes = [stack.enter_context(Remote(host.name)) for host in hosts]
+        remotes = [stack.enter_context(Remote(host.name, table=calls.TABLE)) for host in hosts]
         for remote in remotes:
             try:
                 remote.call("remove_trial", folder=str(folder))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.checkpoint import saved_model
 from dragoman.data.store import DataSet
 from dragoman.decode.engine import CTRANSLATE2_FILE
 from dragoman.errors import DataSetError, DragomanError, UsageError
@@ -13,7 +14,6 @@ from dragoman.evaluate.run import Evaluated
 from dragoman.measure import provenance, scored
 from dragoman.measure.scored import Scored
 from dragoman.rundir import RunFolder
-from dragoman.train import models
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def find(model: Path) -> Checkpoint | None:
     if not model.is_dir() or (model / CTRANSLATE2_FILE).exists():
         return None
     try:
-        checkpoint = models.find(model).resolve()
+        checkpoint = saved_model.find(model).resolve()
     except DragomanError:  # no model at all, which is said where it is opened
         return None
     run = RunFolder(checkpoint.parents[1])

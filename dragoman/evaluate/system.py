@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman import engines
+from dragoman.checkpoint import saved_model
 from dragoman.config import Evaluate
 from dragoman.decode.engine import CTRANSLATE2_FILE, Engine, Options
 from dragoman.engines import EngineName, Precision
 from dragoman.errors import DataError, UsageError
 from dragoman.evaluate.heldout import HeldOut, sentences
-from dragoman.train import models
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _options(path: Path, way: Way) -> Options:
     """A run is searched as its own evaluations were; an exported model with the defaults."""
     own = Evaluate()
     if not (path / CTRANSLATE2_FILE).is_file():
-        own = models.own_settings(models.find(path)).evaluate
+        own = saved_model.own_settings(saved_model.find(path)).evaluate
     return Options(
         beam=own.beam if way.beam is None else way.beam,
         length_penalty=own.length_penalty if way.length_penalty is None else way.length_penalty,

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
+from dragoman.cost.step import ROUND_SHARE
 from dragoman.explain.finding import known
-from dragoman.explain.parts import settled
+from dragoman.explain.step_breakdown import settled
 from dragoman.measure.records import FIRST_DATE, Records
-from dragoman.plan.step import ROUND_SHARE
 
 CHANGED = 1.2  # times slower or faster is told; steps of one run differ by less for many reasons
 LEAST_SPELL = (12, 0.05)  # steps, and share of all: a pace that holds for less is a hiccup
@@ -50,14 +50,15 @@ class Change:
     part_after: float = float("nan")
 
     def __str__(self) -> str:
-        when = f", {words.seconds(self.into_run)} into the run" if self.into_run > 0 else ""
+        when = f", {format_units.seconds(self.into_run)} into the run" if self.into_run > 0 else ""
         if self.time > FIRST_DATE:
             when += f" ({datetime.fromtimestamp(self.time, UTC):%H:%M:%S} UTC)"
         text = f"The pace changed at about step {self.step:,}{when}: "
-        text += f"from {words.seconds(self.before)} to {words.seconds(self.after)} per step (medians)"
+        text += f"from {format_units.seconds(self.before)} to {format_units.seconds(self.after)} "
+        text += "per step (medians)"
         if self.part:
-            text += f"; {self.part} went from {words.seconds(self.part_before)}"
-            text += f" to {words.seconds(self.part_after)}"
+            text += f"; {self.part} went from {format_units.seconds(self.part_before)}"
+            text += f" to {format_units.seconds(self.part_after)}"
         return f"{text}."
 
     @property

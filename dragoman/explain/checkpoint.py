@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dragoman import format_units
 from dragoman.config import Model
-from dragoman.explain import words
+from dragoman.cost import size
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.measure.records import Records, RunFacts
-from dragoman.plan import size
 
 NUMBER_BYTES = 4  # fp32
 ODDS = 0.05  # of the size: config, vocabulary, state and file headers beside the numbers
@@ -22,13 +22,14 @@ def explain_files(records: Records) -> Finding:
     if not files:
         return unknown("checkpoint_files", "no checkpoint was recorded")
     listed = [
-        f"{file['name']} ({words.size(file['bytes'])}{': ' + file['purpose'] if file['purpose'] else ''})"
+        f"{file['name']} ({format_units.size(file['bytes'])}"
+        f"{': ' + file['purpose'] if file['purpose'] else ''})"
         for file in files
     ]
     return Finding(
         id="checkpoint_files",
         verdict="stated",
-        answer=f"{words.counted(len(files), 'file')}: {'; '.join(listed)}.",
+        answer=f"{format_units.counted(len(files), 'file')}: {'; '.join(listed)}.",
         numbers={"files": files},
         evidence=["files: the newest checkpoint's folder and manifest"],
     )
@@ -42,13 +43,13 @@ def explain_size(records: Records) -> Finding:
     if not files:
         finding = unknown("checkpoint_size", "no checkpoint was recorded", numbers)
         if expected:
-            finding.answer += f" By arithmetic it would be about {words.size(expected)}: {arithmetic}."
+            finding.answer += f" By arithmetic it would be about {format_units.size(expected)}: {arithmetic}."
         return finding
-    text = f"{words.size(total)} in {words.counted(len(files), 'file')}."
+    text = f"{format_units.size(total)} in {format_units.counted(len(files), 'file')}."
     if parameters and expected:
         numbers |= known(bytes_per_parameter=total / parameters)
-        text = f"{words.size(total)}, {total / parameters:.1f} bytes per parameter."
-        text += f" {_compare(total, parameters, expected, f'{arithmetic} = {words.size(expected)}')}"
+        text = f"{format_units.size(total)}, {total / parameters:.1f} bytes per parameter."
+        text += f" {_compare(total, parameters, expected, f'{arithmetic} = {format_units.size(expected)}')}"
     return Finding(
         id="checkpoint_size",
         verdict="stated",
@@ -62,13 +63,13 @@ def _arithmetic(facts: RunFacts) -> tuple[int | None, str]:
     """Bytes of the weights and of what the optimizer keeps, and how they come about."""
     if not facts.parameters:
         return None, ""
-    count, moments = words.count(facts.parameters), _muons_moments(facts)
+    count, moments = format_units.count(facts.parameters), _muons_moments(facts)
     if moments is None:
         numbers = 3 * facts.parameters
         text = f"{count} parameters x {NUMBER_BYTES} bytes x 3 (weights and Adam's two moments)"
     else:
         numbers = facts.parameters + moments
-        text = f"({count} parameters + {words.count(moments)} moments) x {NUMBER_BYTES} bytes"
+        text = f"({count} parameters + {format_units.count(moments)} moments) x {NUMBER_BYTES} bytes"
         text += " (Muon keeps one moment for matrices of layers, two for the rest)"
     if facts.mode == "diloco":
         numbers += facts.parameters

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dragoman.explain import exchange_quality, words
+from dragoman import format_units
+from dragoman.explain import exchange_quality
 from dragoman.explain.course import Course, course
 from dragoman.explain.curves import LEAST_POINTS
 from dragoman.explain.finding import Finding, known
@@ -154,12 +155,12 @@ def _seen(path: Course | None, numbers: dict[str, object]) -> str:
     """Plan, rate and fall of the loss, as far as they are known."""
     parts = []
     if path and path.planned_steps and path.is_unfinished:
-        parts.append(f"{words.share(path.last / path.planned_steps)} of its planned steps")
+        parts.append(f"{format_units.share(path.last / path.planned_steps)} of its planned steps")
         parts[0] += f" ({path.last:,} of {path.planned_steps:,})"
         if path.is_rising:
             parts.append("the learning rate still rising")
         else:
-            parts.append(f"the learning rate still at {words.share(path.rate)} of its peak")
+            parts.append(f"the learning rate still at {format_units.share(path.rate)} of its peak")
     elif path and path.planned_steps:
         parts.append(f"all {path.planned_steps:,} planned steps are made")
     falls = numbers.get("loss_fall_per_evaluation")
@@ -255,7 +256,7 @@ def _of_the_beginning(past: History) -> str:
     if not best:
         return ""
     still = "the weights it began with (step 0) are still the best: training has made them worse"
-    return f" By {words.listed(best)} {still}."
+    return f" By {format_units.listed(best)} {still}."
 
 
 def _advice(

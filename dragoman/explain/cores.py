@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.explain import words
-from dragoman.explain.parts import StepParts, mean
+from dragoman import format_units
+from dragoman.explain.step_breakdown import StepParts, mean
 from dragoman.explain.straggler import host_of
 from dragoman.measure.records import Records, core_shares
 
@@ -112,11 +112,11 @@ def who(records: Records) -> str:
     ]
     stolen, limited = mean(records.hosts["stolen_share"]), mean(records.hosts["throttled_share"])
     if limited and limited >= WORTH_SAYING:
-        said.append(f"a limit on their group's CPU held them back {words.share(limited)} of the time")
+        said.append(f"a limit on their group's CPU held them back {format_units.share(limited)} of the time")
     if stolen and stolen >= WORTH_SAYING:
-        said.append(f"the virtual machine's host kept {words.share(stolen)} of the cores for others")
+        said.append(f"the virtual machine's host kept {format_units.share(stolen)} of the cores for others")
     if said:
-        return words.listed(said)
+        return format_units.listed(said)
     ranks, count = len(records.facts.rank_hosts), _cores_per_host(records)
     if count and len(set(records.facts.rank_hosts)) == 1 and ranks > count:
         return f"{ranks} ranks share {count} core{'s' * (count > 1)}"

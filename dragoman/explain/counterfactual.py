@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.explain import remedies, words
-from dragoman.explain.parts import StepParts
-from dragoman.explain.traffic import sent_per_step
-from dragoman.measure.records import Records, RunFacts
-from dragoman.plan.step import (
+from dragoman import format_units
+from dragoman.cost.step import (
     BUCKET_BYTES,
     LOCAL_STEPS,
     WIRE_BYTES,
@@ -22,6 +19,10 @@ from dragoman.plan.step import (
     ring_latency_seconds,
     tail_share,
 )
+from dragoman.explain import remedies
+from dragoman.explain.step_breakdown import StepParts
+from dragoman.explain.traffic import sent_per_step
+from dragoman.measure.records import Records, RunFacts
 
 # How many times faster a step would be if a wait cost nothing. From 1.3 on it takes 23 % of every step, and
 # even half a remedy (bf16 for fp32) gives over a tenth. Below 1.1 (9 % of a step) a perfect remedy gives less
@@ -55,7 +56,7 @@ def without_exchange(records: Records, parts: StepParts) -> WithoutExchange | No
         return probed
     how = "the step less the exposed exchange of the rank that waits least"
     if probed:
-        share = words.share(1 - probed.seconds / parts.seconds)
+        share = format_units.share(1 - probed.seconds / parts.seconds)
         how += f"; steps probed without exchange ({share} shorter) do not fit the others, and are not used"
     return WithoutExchange(left, False, how)
 
@@ -132,7 +133,7 @@ def faster_link(records: Records, cost: StepCost) -> tuple[str, float]:
     if rate is None:
         return "a link ten times as fast", cost.speedup(cost.on_link(10 * cost.link_bits_per_second))
     better = faster_rate(rate)
-    return f"a {words.rate(better)} link", cost.speedup(cost.on_link(better))
+    return f"a {format_units.rate(better)} link", cost.speedup(cost.on_link(better))
 
 
 def faster_rate(rate: float) -> float:

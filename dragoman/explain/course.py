@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from dragoman.config import Train
 from dragoman.measure.records import Records
-from dragoman.train.schedule import learning_rate
+from dragoman.schedule import learning_rate
 
 FALLS_TO_NOTHING = ("linear", "cosine")
 RUN_DOWN = 0.02  # of its peak: a rate that moves weights no longer

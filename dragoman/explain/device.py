@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from dragoman import format_units
 from dragoman.explain import cores as core_time
-from dragoman.explain import remedies, words
+from dragoman.explain import remedies
+from dragoman.explain.bounds_from_link import NOT_RIGHT, impossible, judge, most_computing
 from dragoman.explain.cores import Cores
 from dragoman.explain.counterfactual import BOTTLENECK, NEGLIGIBLE, without_exchange
 from dragoman.explain.finding import Finding, known
 from dragoman.explain.gpus import BUSY, GpuUse, gpu_use
-from dragoman.explain.link_only import NOT_RIGHT, impossible, judge, most_computing
-from dragoman.explain.outside import outside_advice, outside_seconds, slowed_by_writing
-from dragoman.explain.parts import StepParts, mean, settled, step_parts
+from dragoman.explain.step_breakdown import StepParts, mean, settled, step_parts
 from dragoman.explain.straggler import straggler
+from dragoman.explain.time_outside_steps import outside_advice, outside_seconds, slowed_by_writing
 from dragoman.explain.traffic import is_one_machine
 from dragoman.measure.records import Records
 
@@ -84,9 +85,11 @@ def _opening(records: Records, parts: StepParts, verdict: str, computing: float,
         "a slower rank": parts.straggler,
         "data": parts.data,
     }
-    shares = [f"{words.share(w / parts.seconds)} for {name}" for name, w in waits.items() if w is not None]
-    split = f"devices computed {words.share(computing)} of each step"
-    split += f" and waited {words.listed(shares)}" if shares else ""
+    shares = [
+        f"{format_units.share(w / parts.seconds)} for {name}" for name, w in waits.items() if w is not None
+    ]
+    split = f"devices computed {format_units.share(computing)} of each step"
+    split += f" and waited {format_units.listed(shares)}" if shares else ""
     if verdict == "computing":
         return f"Computing: {split}."
     if verdict == "unknown":
@@ -99,9 +102,11 @@ def _opening(records: Records, parts: StepParts, verdict: str, computing: float,
         text += f" The slow one is {who}." if who else " No rank is always the slow one: it changes."
         its = found.ranks.get(who.rank) if found and who else None
         if its is not None and its < 1 - 2 * core_time.WORTH_SAYING:
-            text += f" It got {words.share(its)} of the CPU time that it wanted: {core_time.who(records)}."
+            text += (
+                f" It got {format_units.share(its)} of the CPU time that it wanted: {core_time.who(records)}."
+            )
     if found and (verdict == "waiting_cpu" or for_cores is not None and verdict != "waiting_straggler"):
-        text += f" The ranks got {words.share(found.share)} of the CPU time that they wanted: "
+        text += f" The ranks got {format_units.share(found.share)} of the CPU time that they wanted: "
         text += f"{core_time.who(records)}."
     return text
 
@@ -109,7 +114,7 @@ def _opening(records: Records, parts: StepParts, verdict: str, computing: float,
 def _remarks(records: Records, verdict: str, computing: float, gpu: GpuUse | None) -> list[str]:
     remarks = []
     if gpu and gpu.utilisation is not None and gpu.utilisation >= BUSY:
-        busy = f"GPUs reported {words.share(gpu.utilisation)} utilisation"
+        busy = f"GPUs reported {format_units.share(gpu.utilisation)} utilisation"
         power = f"{gpu.power_watts or 0:.0f} W of {gpu.power_limit_watts or 0:.0f} W"
         if gpu.is_busy_waiting:
             remarks.append(f"{busy} at only {power}: busy, but not computing (a kernel that waits counts).")
@@ -117,10 +122,14 @@ def _remarks(records: Records, verdict: str, computing: float, gpu: GpuUse | Non
             remarks.append(f"{busy}, most of it in kernels that wait: busy is not computing.")
     outside = outside_seconds(records)
     if outside and (worth := {kind: share for kind, share in outside.shares().items() if share >= 0.01}):
-        listed = words.listed([f"{kind} took {words.share(share)}" for kind, share in worth.items()])
+        listed = format_units.listed(
+            [f"{kind} took {format_units.share(share)}" for kind, share in worth.items()]
+        )
         remarks.append(f"Outside steps, {listed} of the time.")
     if (writing := _writing_share(records)) and writing >= 0.01:
-        remarks.append(f"Writing checkpoints in the background made steps {words.share(writing)} longer.")
+        remarks.append(
+            f"Writing checkpoints in the background made steps {format_units.share(writing)} longer."
+        )
     return remarks
 
 
@@ -160,7 +169,7 @@ def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None, found: Core
 
 
 def _evidence(records: Records, parts: StepParts, gpu: GpuUse | None, found: Cores | None) -> list[str]:
-    steps = words.counted(parts.steps, "step")
+    steps = format_units.counted(parts.steps, "step")
     evidence = [f"shares: phases of {steps}, mean over ranks; computing is forward, backward, optimizer"]
     if flops_share(records, parts) is not None:
         evidence.append("flops_share: the model's FLOPs in a step over its time and the measured matmul peak")
@@ -201,7 +210,7 @@ def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> lis
                 continue
             which = f"rank {who.rank}{f' ({who.host})' if who.host else ''}"
             there = [each.name for each in core_time.programs(records) if each.host in (None, who.host)]
-            ask = f"{words.listed(there)} ran there" if there else "what else runs there?"
+            ask = f"{format_units.listed(there)} ran there" if there else "what else runs there?"
             ask = "how does its data reach it?" if who.waits_for_data else ask
             advice.append(f"{which} as fast as the others ({ask}): up to {gain}")
     return advice
@@ -210,10 +219,10 @@ def _advice(records: Records, parts: StepParts, losses: dict[str, float]) -> lis
 def _about_cores(records: Records) -> str:
     if others := core_time.programs(records):
         places = sorted({program.host for program in others if program.host})
-        where = f" on {words.hosts(places)}" if places else ""
+        where = f" on {format_units.hosts(places)}" if places else ""
         unseen = [host for host in records.facts.hosts if host not in places] if places else []
-        rest = f", and what takes the cores of {words.hosts(unseen)}" if unseen else ""
-        return f"end or move {words.listed([program.name for program in others])}{where}{rest}"
+        rest = f", and what takes the cores of {format_units.hosts(unseen)}" if unseen else ""
+        return f"end or move {format_units.listed([program.name for program in others])}{where}{rest}"
     return "fewer ranks or threads than cores, or a higher limit on the run's CPU"
 
 
@@ -234,7 +243,8 @@ def _from_meters(records: Records, parts: StepParts | None, gpu: GpuUse | None) 
             low, high = min(1.0, low), min(1.0, high)
             numbers |= known(compute_share_low=low, compute_share_high=high, not_compute_share_low=1 - high)
             facts.append(
-                f"by the cost model computing takes {words.share(low)} to {words.share(high)} of a step"
+                "by the cost model computing takes "
+                f"{format_units.share(low)} to {format_units.share(high)} of a step"
             )
         evidence.append(f"compute_share: estimated: {records.facts.computing_inputs}")
     verdict, meaning = _judged(records, parts, gpu)
@@ -252,9 +262,9 @@ def _from_meters(records: Records, parts: StepParts | None, gpu: GpuUse | None) 
 
 
 def _meters(gpu: GpuUse) -> str:
-    said = [f"{words.share(gpu.utilisation)} utilisation"] if gpu.utilisation is not None else []
+    said = [f"{format_units.share(gpu.utilisation)} utilisation"] if gpu.utilisation is not None else []
     if gpu.power_share is not None:
-        said.append(f"{words.share(gpu.power_share)} of the power limit")
+        said.append(f"{format_units.share(gpu.power_share)} of the power limit")
     return " at ".join(said)
 
 
@@ -270,7 +280,7 @@ def _judged(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> tu
         return "waiting_network", f"{busy}{look} (for the network, or in it for a slower rank)"
     most = most_computing(records, parts) if parts else None
     waited = most is not None and most * BOTTLENECK <= 1  # computing cannot fill the step
-    rest = f"; whatever filled the other {words.share(1 - most)}, it was not computing" if most else ""
+    rest = f"; whatever filled the other {format_units.share(1 - most)}, it was not computing" if most else ""
     if gpu and gpu.is_working and (gpu.utilisation is None or gpu.utilisation >= BUSY):
         if gpu.is_moment and waited and most is not None and most < MOSTLY:
             return "unknown", f": they computed when somebody looked, which was one moment of a step{rest}"

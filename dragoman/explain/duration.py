@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dragoman.explain import jumps, words
+from dragoman import format_units
+from dragoman.explain import jumps
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.memory import growth
-from dragoman.explain.outside import event_seconds
+from dragoman.explain.time_outside_steps import event_seconds
 from dragoman.measure.records import Records
 
 ENDED_BY_ITSELF = ("finished", "no improvement")
@@ -187,26 +188,27 @@ def _money(records: Records, price_per_hour: float | None) -> float | None:
 
 
 def _answer(records: Records, numbers: dict[str, float], price_per_hour: float | None) -> str:
-    steps = words.counted(int(numbers["steps"]), "step") if "steps" in numbers else "the run"
+    steps = format_units.counted(int(numbers["steps"]), "step") if "steps" in numbers else "the run"
     if "wall_seconds" in numbers:
-        text = f"{words.seconds(numbers['wall_seconds'])} for {steps}"
+        text = f"{format_units.seconds(numbers['wall_seconds'])} for {steps}"
     elif "training_seconds" in numbers:
-        text = f"{words.seconds(numbers['training_seconds'])} inside {steps}; time between was not recorded"
+        inside = format_units.seconds(numbers["training_seconds"])
+        text = f"{inside} inside {steps}; time between was not recorded"
     else:
         text = "Not known"
     spent = {name: numbers.get(number, 0.0) for number, name in PARTS.items()}
     if "wall_seconds" in numbers:
-        parts = [f"{name} {words.seconds(value)}" for name, value in spent.items() if value > 0]
+        parts = [f"{name} {format_units.seconds(value)}" for name, value in spent.items() if value > 0]
         text += f": {', '.join(parts)}" if parts else ""
     text += "."
     if "tokens_per_wall_second" in numbers and "tokens_per_step_second" in numbers:
         overall, of_steps = numbers["tokens_per_wall_second"], numbers["tokens_per_step_second"]
-        text += f" {words.count(overall)} target tokens per second over all of it,"
-        text += f" {words.count(of_steps)} in steps alone."
+        text += f" {format_units.count(overall)} target tokens per second over all of it,"
+        text += f" {format_units.count(of_steps)} in steps alone."
     text += f" {_ending(records, numbers)}"
     if "money" in numbers:
         fewest, most = min(_hosts(records)), max(_hosts(records))
-        hosts = words.counted(most, "host") if fewest == most else f"{fewest} to {most} hosts"
+        hosts = format_units.counted(most, "host") if fewest == most else f"{fewest} to {most} hosts"
         text += f" At {price_per_hour:g} per host and hour, {hosts}: {numbers['money']:.2f}."
     return text.strip()
 
@@ -217,7 +219,11 @@ def _ending(records: Records, numbers: dict[str, float]) -> str:
     last = records.attempts[-1]
     tries = f" after {len(records.attempts)} attempts" if len(records.attempts) > 1 else ""
     if last.ended is None:
-        left = f", about {words.seconds(numbers['eta_seconds'])} to go" if "eta_seconds" in numbers else ""
+        left = (
+            f", about {format_units.seconds(numbers['eta_seconds'])} to go"
+            if "eta_seconds" in numbers
+            else ""
+        )
         return f"Not ended as of its last record{tries}{left}."
     if numbers.get("finished"):
         return f"It ended by itself{tries} ({last.reason})."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.measure.clock import LEAST_JUMP_SECONDS
 from dragoman.measure.records import Attempt, Records
 
@@ -37,8 +37,8 @@ def sentence(jumps: Sequence[float]) -> str:
     """Empty where there was none."""
     if not jumps:
         return ""
-    ways = [f"{words.seconds(abs(jump))} {'forward' if jump > 0 else 'back'}" for jump in jumps]
-    times = f"{len(ways)} times: {words.listed(ways[:3])}{', ...' * (len(ways) > 3)}"
+    ways = [f"{format_units.seconds(abs(jump))} {'forward' if jump > 0 else 'back'}" for jump in jumps]
+    times = f"{len(ways)} times: {format_units.listed(ways[:3])}{', ...' * (len(ways) > 3)}"
     return f"The wall clock was set {times if len(ways) > 1 else ways[0]}; this does not count."
 
 

@@ -10,7 +10,7 @@ from dragoman.config import Train
 from dragoman.explain.course import planned
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.measure.records import Records
-from dragoman.train.schedule import learning_rate
+from dragoman.schedule import learning_rate
 
 SAME = 1e-3  # of the peak; records keep rates in double precision, logs of others in three or more digits
 MOST_COMPARED = 2_000  # steps, evenly drawn

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.finding import known
-from dragoman.explain.parts import settled
+from dragoman.explain.step_breakdown import settled
 from dragoman.explain.traffic import Clock
 from dragoman.measure.records import Records
 
@@ -48,12 +48,13 @@ class Growth:
 
     def __str__(self) -> str:
         numbers = self.numbers
-        text = f"Memory in use on {self.host} rose steadily from {words.size(self.first_bytes)} to "
-        text += f"{words.size(self.last_bytes)} of {words.size(self.host_bytes)}, by "
-        text += f"{words.size(numbers['bytes_per_1000_steps'])} per 1,000 steps: at this pace it is full "
+        text = f"Memory in use on {self.host} rose steadily from {format_units.size(self.first_bytes)} to "
+        text += f"{format_units.size(self.last_bytes)} of {format_units.size(self.host_bytes)}, by "
         text += (
-            f"{words.seconds(self.seconds_left)} and {words.count(numbers['full_after_steps'])} steps later"
+            f"{format_units.size(numbers['bytes_per_1000_steps'])} per 1,000 steps: at this pace it is full "
         )
+        text += f"{format_units.seconds(self.seconds_left)} and "
+        text += f"{format_units.count(numbers['full_after_steps'])} steps later"
         others = f", and it rises on {self.also} other host{'s' * (self.also > 1)}" if self.also else ""
         return f"{text}{others}."
 

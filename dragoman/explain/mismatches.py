@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.counterfactual import expected_bytes
 from dragoman.explain.finding import known
 from dragoman.explain.traffic import MISMATCH, HostTraffic, gradient_traffic, interfaces
@@ -84,20 +84,20 @@ def _mismatch(records: Records, row: HostTraffic, expected: float) -> _Mismatch 
 def _sentence(alike: list[_Mismatch], expected: float) -> str:
     first, count = alike[0], len(alike)
     seen = [mismatch.seen_bytes for mismatch in alike]
-    sizes = _span(words.size(min(seen)), words.size(max(seen)))
+    sizes = _span(format_units.size(min(seen)), format_units.size(max(seen)))
     low, high = min(seen) / expected, max(seen) / expected
     if first.is_more:
         times = f"{_span(f'{low:.2f}', f'{high:.2f}')} x"
         cause = "other traffic on this link, or retransmits"
     else:
-        times = f"{_span(words.share(low), words.share(high))} of"
+        times = f"{_span(format_units.share(low), format_units.share(high))} of"
         cause = "the wrong interface, or gradients that were compressed on their way"
     if first.instead:
         carried = [mismatch.instead_bytes for mismatch in alike]
-        sizes_instead = _span(words.size(min(carried)), words.size(max(carried)))
+        sizes_instead = _span(format_units.size(min(carried)), format_units.size(max(carried)))
         cause = f"the wrong interface, for {first.instead} carried {sizes_instead} per step"
-    hosts = words.hosts([mismatch.host for mismatch in alike]) + " each" * (count > 1)
-    needed = f"{times} the {words.size(expected)} that the exchange needs"
+    hosts = format_units.hosts([mismatch.host for mismatch in alike]) + " each" * (count > 1)
+    needed = f"{times} the {format_units.size(expected)} that the exchange needs"
     return f"{hosts} {first.way} {sizes} per step by {first.interface}, {needed}: {cause}"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.explain import words
+from dragoman import format_units
+from dragoman.explain.bounds_from_link import from_link
 from dragoman.explain.changes import CHANGES_EVIDENCE, EXCHANGE, Change, lasting_changes
 from dragoman.explain.counterfactual import (
     BOTTLENECK,
@@ -20,9 +21,8 @@ from dragoman.explain.counterfactual import (
 )
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.gpus import gpu_use
-from dragoman.explain.link_only import from_link
 from dragoman.explain.mismatches import byte_mismatches, mismatch_numbers
-from dragoman.explain.parts import StepParts, step_parts
+from dragoman.explain.step_breakdown import StepParts, step_parts
 from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import sent_evidence, sent_per_step
 from dragoman.measure.records import Records, RunFacts
@@ -65,7 +65,7 @@ def explain(records: Records) -> Finding:
 def _look_into(changes: Sequence[Change]) -> list[str]:
     return [
         f"find out what slowed the exchange at step {change.step:,}: before that a step took "
-        f"{words.seconds(change.before)}"
+        f"{format_units.seconds(change.before)}"
         for change in changes
         if change.after > change.before
     ]
@@ -94,7 +94,7 @@ def _numbers(records: Records, parts: StepParts, without: WithoutExchange | None
 
 def _evidence(records: Records, parts: StepParts, without: WithoutExchange | None) -> list[str]:
     facts = records.facts
-    evidence = [f"step_seconds: mean of {words.counted(parts.steps, 'step')}"]
+    evidence = [f"step_seconds: mean of {format_units.counted(parts.steps, 'step')}"]
     if parts.link is not None:
         evidence.append("exposed_share: least exposed exchange of any rank in each step, over the step")
     if parts.straggler is not None:
@@ -103,7 +103,9 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
         evidence.append(f"step_seconds_without_exchange: {without.how}")
     evidence += sent_evidence(records)
     if expected := expected_bytes(records):
-        evidence.append(f"expected_bytes_per_step_per_host: {_arithmetic(facts)}, {words.size(expected)}")
+        evidence.append(
+            f"expected_bytes_per_step_per_host: {_arithmetic(facts)}, {format_units.size(expected)}"
+        )
     if count := len(records.probes_of("link")):
         evidence.append(f"link_bits_per_second: bursts between the hosts, median of {count}")
     elif facts.ordered_link_bits_per_second:
@@ -117,7 +119,7 @@ def _arithmetic(facts: RunFacts) -> str:
     members = ring_members(facts)
     ring = f"2({members}-1)/{members} x that"
     often = f" every {facts.exchange_every} steps" if facts.exchange_every > 1 else ""
-    return f"{facts.exchange} of {words.size(facts.gradient_bytes or 0)} of gradients: {ring}{often}"
+    return f"{facts.exchange} of {format_units.size(facts.gradient_bytes or 0)} of gradients: {ring}{often}"
 
 
 def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str:
@@ -128,15 +130,15 @@ def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str
         "not_bottleneck": "No",
     }[verdict_of(speedup)]
     text = (
-        f"{opening}: a step took {words.seconds(parts.seconds)} and would take "
-        f"{words.seconds(without.seconds)} without the exchange ({speedup:.2f} x)"
+        f"{opening}: a step took {format_units.seconds(parts.seconds)} and would take "
+        f"{format_units.seconds(without.seconds)} without the exchange ({speedup:.2f} x)"
     )
     if parts.link is not None:
-        text += f"; ranks spent {words.share(parts.link / parts.seconds)} of each step in the exchange"
+        text += f"; ranks spent {format_units.share(parts.link / parts.seconds)} of each step in the exchange"
     if moved := expected_bytes(records) or sent_per_step(records):
-        text += f", moving {words.size(moved)} out of each host"
+        text += f", moving {format_units.size(moved)} out of each host"
         text += f" by {records.facts.way}" if records.facts.source == "dragoman" else ""
-        text += f" over a link measured at {words.rate(rate)}" if rate else ""
+        text += f" over a link measured at {format_units.rate(rate)}" if rate else ""
     return f"{text}.{_straggler_note(records, parts)}"
 
 
@@ -153,7 +155,7 @@ def _straggler_note(records: Records, parts: StepParts) -> str:
         return ""
     who = straggler(records)
     slow = str(who) if who else "the slowest rank, now this one, now that one"
-    return f" Apart from that, {words.share(share)} of their time went in waiting for {slow}."
+    return f" Apart from that, {format_units.share(share)} of their time went in waiting for {slow}."
 
 
 def _single(
@@ -162,7 +164,7 @@ def _single(
     host = f" ({records.facts.hosts[0]})" if records.facts.hosts else ""
     text = f"There was none: all ranks ran on one machine{host}."
     if parts and parts.link is not None and (records.facts.ranks or 0) > 1:
-        share = words.share(parts.link / parts.seconds)
+        share = format_units.share(parts.link / parts.seconds)
         text += f" Their exchange inside it took {share} of each step.{_straggler_note(records, parts)}"
     return Finding(id="network", verdict="single_machine", answer=text, numbers=numbers, evidence=evidence)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.measure.records import Attempt, Records, RunFacts, Table
 
 # Facts that make a placement another one. Buckets are sized by a measurement at each start: those may differ.
@@ -55,7 +55,7 @@ def _sentence(made: list[tuple[int, Attempt]]) -> str:
     (chosen, attempt), *rest = made
     if not rest:
         return ""
-    others = words.listed([f"{steps:,} by {_described(attempt)}" for steps, attempt in rest])
+    others = format_units.listed([f"{steps:,} by {_described(attempt)}" for steps, attempt in rest])
     return f"This is of the {chosen:,} steps by {_described(attempt)}; the run also made {others}."
 
 
@@ -65,9 +65,9 @@ def _key(attempt: Attempt) -> str:
 
 
 def _described(attempt: Attempt) -> str:
-    text = words.counted(attempt.ranks, "rank")
+    text = format_units.counted(attempt.ranks, "rank")
     if hosts := attempt.placement.get("hosts"):
-        text += f" on {words.hosts(hosts)}"
+        text += f" on {format_units.hosts(hosts)}"
         text += f" ({RunFacts.model_validate(attempt.placement).way})" if len(hosts) > 1 else ""
     return text
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dragoman.cost.step import LOCAL_STEPS
 from dragoman.measure.records import RunFacts
-from dragoman.plan.step import LOCAL_STEPS
 
 MORE_TOKENS = 4  # times those of a step, in the advice
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
+from dragoman.explain.burst_samples import Bursts, bursts
 from dragoman.explain.counterfactual import (
     WORTH_TRYING,
     cost,
@@ -15,8 +16,7 @@ from dragoman.explain.counterfactual import (
     without_exchange,
 )
 from dragoman.explain.finding import Finding, known, unknown
-from dragoman.explain.lens import Bursts, bursts
-from dragoman.explain.parts import StepParts, mean, settled, step_parts
+from dragoman.explain.step_breakdown import StepParts, mean, settled, step_parts
 from dragoman.explain.traffic import (
     MISMATCH,
     bytes_of_steps,
@@ -81,12 +81,12 @@ def _by_arithmetic(records: Records, parts: StepParts, numbers: dict[str, float]
     because = "neither the exchange's time nor the bytes on the wire were recorded"
     if not expected:
         return unknown("step_network", because, numbers)
-    rate = words.rate(8 * expected / parts.seconds)
+    rate = format_units.rate(8 * expected / parts.seconds)
     return Finding(
         id="step_network",
         verdict="stated",
-        answer=f"Each host must send {words.size(expected)} per step, {rate} on average over a step of "
-        f"{words.seconds(parts.seconds)}; {because}, so how the two go together is not known.",
+        answer=f"Each host must send {format_units.size(expected)} per step, {rate} on average over a step "
+        f"of {format_units.seconds(parts.seconds)}; {because}, so how the two go together is not known.",
         numbers=numbers
         | known(step_seconds=parts.seconds, mean_bits_per_second=8 * expected / parts.seconds),
         evidence=["expected_bytes_per_step_per_host: what a ring of these ranks sends of these gradients"],
@@ -120,10 +120,11 @@ def _sentences(
 ) -> list[str]:
     sentences = [_bytes(records)] if sent_per_step(records) is not None else []
     if burst:
-        flow = f"{words.share(burst.share)} of a step's bytes flow in its busiest quarter (even flow: 25%)"
+        flow = f"{format_units.share(burst.share)} of a step's bytes flow in its busiest quarter "
+        flow += "(even flow: 25%)"
         # The lens marks the wait for the exchange as part of the backward pass, which it follows.
         phase = "backward and the wait after it" if burst.phase == "backward" else burst.phase
-        where = f", {words.share(burst.phase_share)} of them during {phase}" if phase else ""
+        where = f", {format_units.share(burst.phase_share)} of them during {phase}" if phase else ""
         sentences.append(f"{flow}{where}.")
     if with_exchange is not None:
         sentences.append(_going_with(records, with_exchange, with_bytes))
@@ -140,7 +141,7 @@ def _going_with(records: Records, with_exchange: float, with_bytes: float | None
     if with_bytes is not None:
         text += f" and with bytes {_strength(with_bytes)} ({with_bytes:z.2f})"
     if abs(with_exchange) < WEAK and 0 < np.nanstd(least) < STEADY * np.nanmean(least):
-        usual = words.seconds(float(np.nanmean(least)))
+        usual = format_units.seconds(float(np.nanmean(least)))
         text += f": the exchange takes the same {usual} in every step, and what differs lies elsewhere"
     return f"{text}."
 
@@ -150,9 +151,9 @@ def _bytes(records: Records) -> str:
     if is_one_machine(records):
         return "All ranks run on one machine: their gradients cross no network."
     if expected and abs(seen / expected - 1) > MISMATCH:
-        needs = f"the exchange needs {words.size(expected)}"
-        return f"Each host was seen to send {words.size(seen)} per step, though {needs}."
-    return f"Each host sends {words.size(seen)} per step."
+        needs = f"the exchange needs {format_units.size(expected)}"
+        return f"Each host was seen to send {format_units.size(seen)} per step, though {needs}."
+    return f"Each host sends {format_units.size(seen)} per step."
 
 
 def _strength(value: float) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.changes import CHANGES_EVIDENCE, lasting_changes
 from dragoman.explain.finding import Finding, known, unknown
-from dragoman.explain.parts import StepParts, settled, step_parts
+from dragoman.explain.step_breakdown import StepParts, settled, step_parts
 from dragoman.explain.straggler import host_of, rank_seconds
 from dragoman.measure.records import PHASES, Records
 
@@ -64,24 +64,26 @@ def _microbatches(records: Records) -> dict[str, float]:
 def _definition(records: Records, numbers: dict[str, Any]) -> str:
     settings, ranks = records.facts.settings, records.facts.ranks
     text = "A step is one update of the weights"
-    text += f" by {words.counted(ranks, 'rank')}{' together' * (ranks > 1)}" if ranks else ""
+    text += f" by {format_units.counted(ranks, 'rank')}{' together' * (ranks > 1)}" if ranks else ""
     if count := numbers.get("microbatches"):
         unit, microbatch = settings.get("data.unit", "tokens"), settings["data.microbatch"]
         each = f", {numbers['microbatches_per_rank']:.3g} per rank" if ranks else ""
-        parts = words.counted(count, "microbatch", "microbatches")
+        parts = format_units.counted(count, "microbatch", "microbatches")
         text += f": about {parts}{each}, of up to {microbatch:,} {unit}"
     tokens = numbers.get("tokens_per_step")
     return f"{text}{f', {tokens:,.0f} target tokens in all' if tokens else ''}."
 
 
 def _times(numbers: dict[str, Any]) -> str:
-    text = f"It took {words.seconds(numbers['mean_seconds'])} on average"
+    text = f"It took {format_units.seconds(numbers['mean_seconds'])} on average"
     if "median_seconds" in numbers:
-        text += f" (median {words.seconds(numbers['median_seconds'])}, "
-        text += f"95% under {words.seconds(numbers['p95_seconds'])})"
+        text += f" (median {format_units.seconds(numbers['median_seconds'])}, "
+        text += f"95% under {format_units.seconds(numbers['p95_seconds'])})"
     if "tokens_per_second" in numbers:
-        text += f", {words.count(numbers['tokens_per_second'])} target tokens per second"
-    spent = [f"{phase} {words.share(share)}" for phase, share in numbers.get("phase_shares", {}).items()]
+        text += f", {format_units.count(numbers['tokens_per_second'])} target tokens per second"
+    spent = [
+        f"{phase} {format_units.share(share)}" for phase, share in numbers.get("phase_shares", {}).items()
+    ]
     return f"{text}{': ' + ', '.join(spent) if spent else ''}."
 
 
@@ -105,7 +107,7 @@ def _seconds_evidence(records: Records, parts: StepParts) -> list[str]:
     if facts.one_mean:
         return [f"mean_seconds: {facts.one_mean}; how single steps differed is not known"]
     if facts.step_interval is None:
-        steps = words.counted(parts.steps, "step")
+        steps = format_units.counted(parts.steps, "step")
         return [f"seconds: {steps}, from end to end, without evaluations and checkpoints"]
     lines = f"seconds: means over {facts.step_interval:,} steps each, as the log has them"
     holds = "; evaluations in between are in them" if facts.seconds_include_evaluations else ""

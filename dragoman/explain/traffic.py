@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.explain import words
-from dragoman.explain.parts import mean, step_parts
+from dragoman import format_units
+from dragoman.explain.step_breakdown import mean, step_parts
 from dragoman.measure.records import PHASES, Records
 
 # Packet headers are 4 to 6 % of a full Ethernet frame, and a run sends a little beside its gradients. More
@@ -158,7 +158,7 @@ def sent_evidence(records: Records) -> list[str]:
     if is_one_machine(records):
         return ["bytes_per_step_per_host: none, as all ranks were on one machine"]
     if rows := gradient_traffic(records):
-        names = words.listed(sorted({row.interface for row in rows}))
+        names = format_units.listed(sorted({row.interface for row in rows}))
         which = "the gradients' interface" if rows[0].carries_gradients else "the busiest interface"
         return [f"bytes_per_step_per_host: sent by {which} ({names}) during steps"]
     if records.facts.nic_bytes_per_second:

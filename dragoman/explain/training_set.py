@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.measure.records import Records
 
@@ -65,12 +65,12 @@ def _answer(card: Mapping[str, Any], numbers: dict[str, Any], dropped: dict[str,
         language = card.get(f"{side}_language", side)
         amounts = []
         if f"{side}_bytes" in numbers:
-            amounts.append(words.size(numbers[f"{side}_bytes"]))
+            amounts.append(format_units.size(numbers[f"{side}_bytes"]))
         if f"{side}_tokens" in numbers:
-            amounts.append(f"{words.count(numbers[f'{side}_tokens'])} tokens")
+            amounts.append(f"{format_units.count(numbers[f'{side}_tokens'])} tokens")
         if amounts:
             sides.append(f"{language} {' or '.join(amounts)}")
-    text = f"{numbers['lines']:,} pairs of lines" + (f": {words.listed(sides)}" if sides else "") + "."
+    text = f"{numbers['lines']:,} pairs of lines" + (f": {format_units.listed(sides)}" if sides else "") + "."
     if dropped:
         reasons = sorted(dropped.items(), key=lambda item: -item[1])
         listed = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons if count)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dragoman import manifest
+from dragoman.checkpoint import manifest, saved_state
+from dragoman.checkpoint.manifest import MANIFEST_FILE
 from dragoman.data.store import VOCABULARY_FILE
 from dragoman.decode.engine import CTRANSLATE2_FILE
-from dragoman.manifest import MANIFEST_FILE
-from dragoman.train import checkpoint
 
 PURPOSES = {
     CTRANSLATE2_FILE: "weights, for CTranslate2",
@@ -36,6 +35,6 @@ def verify(folder: Path) -> None:
     """
     if not os.path.lexists(folder / MANIFEST_FILE):
         return
-    found = manifest.read(folder, [*PURPOSES, *checkpoint.PURPOSES])
+    found = manifest.read(folder, [*PURPOSES, *saved_state.PURPOSES])
     if "config.toml" not in found.files:
         manifest.check(folder, found.files)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman import atomic
-from dragoman.engines import load_weights
+from dragoman.checkpoint import exportable
+from dragoman.checkpoint.saved_model import load_weights
 from dragoman.errors import UsageError
-from dragoman.export import contents, fit, huggingface
+from dragoman.export import contents, huggingface
 
 Target = Literal["ctranslate2", "huggingface"]
 
@@ -29,7 +30,7 @@ def export(
     if to == "huggingface" and precision not in ("auto", "float32"):
         raise UsageError(f"huggingface gets float32, not {precision}", hint="leave --precision out")
     loaded, languages = load_weights(model, average, of)
-    fit.check(loaded.tokenizer, to)
+    exportable.check(loaded.tokenizer, to)
     with atomic.appearing(out) as folder:
         if to == "huggingface":
             huggingface.write(folder, loaded.model, loaded.tokenizer, languages)

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dragoman.checkpoint import exportable
 from dragoman.data.tokens import BOS, EOS, PAD, UNK, Tokenizer
-from dragoman.export import fit, tokenizer_json
+from dragoman.export import tokenizer_json
 from dragoman.model import Transformer, weights
 from dragoman.model.transformer import Block, DecoderLayer
 
@@ -70,7 +71,7 @@ def _generation() -> dict[str, Any]:
 
 
 def _tokenizer_config(tokenizer: Tokenizer, languages: tuple[str, str] | None) -> dict[str, Any]:
-    pieces = fit.parse(tokenizer).pieces
+    pieces = exportable.parse(tokenizer).pieces
     names = {"pad_token": PAD, "eos_token": EOS, "bos_token": BOS, "unk_token": UNK}
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",

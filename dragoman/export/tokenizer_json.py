@@ -14,14 +14,14 @@ from sentencepiece.sentencepiece_model_pb2 import (  # type: ignore[attr-defined
     NormalizerSpec,
 )
 
+from dragoman.checkpoint import exportable
 from dragoman.data.tokens import BOS, EOS, PAD, UNK, Tokenizer
-from dragoman.export import fit
 
 _SPACE = "▁"  # SentencePiece's sign for a space
 
 
 def build(tokenizer: Tokenizer) -> dict[str, Any]:
-    proto = fit.parse(tokenizer)
+    proto = exportable.parse(tokenizer)
     pieces = [piece.piece for piece in proto.pieces]
     return {
         "version": "1.0",

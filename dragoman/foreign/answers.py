@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.finding import Finding, known
 from dragoman.explain.run import explain
+from dragoman.figures import Reading, best
 from dragoman.foreign import facts as given_facts
 from dragoman.foreign.assemble import assemble
 from dragoman.foreign.facts import Given
-from dragoman.foreign.figures import Reading, best
-from dragoman.foreign.gathered import ASSUMED, MEASURED, Gathered
+from dragoman.foreign.log_facts import ASSUMED, MEASURED, Gathered
 from dragoman.foreign.read import read
 from dragoman.measure.records import Records
 
@@ -117,8 +117,8 @@ def _add_reading(gathered: Gathered, records: Records, findings: dict[str, Findi
     """What a figure off a screen meant, in the unit that fits the bytes."""
     network = findings["network"]
     if kilobytes := gathered.value("nic_kb_per_s"):
-        rate = words.rate(8 * 1024 * kilobytes)
-        wrong = words.rate(kilobytes * 1000)
+        rate = format_units.rate(8 * 1024 * kilobytes)
+        wrong = format_units.rate(kilobytes * 1000)
         network.answer += f" {kilobytes:,.0f} KB/s on the interface is {rate}, not {wrong} (KB are bytes)."
     written: list[Reading] = gathered.value("nic_readings") or []
     expected = network.numbers.get("implied_bits_per_second", 0.0) / 8
@@ -133,10 +133,11 @@ def _add_reading(gathered: Gathered, records: Records, findings: dict[str, Findi
 def _meaning(written: list[Reading], expected: float) -> str:
     read, found = best(written, expected)
     if found is None:
-        return f'"{read.text}" fits the {words.rate(8 * expected)} that the steps must have sent in no unit.'
+        must = format_units.rate(8 * expected)
+        return f'"{read.text}" fits the {must} that the steps must have sent in no unit.'
     if found.as_written:
         return f'"{read.text}" agrees with that.'
-    bits = f", {words.rate(8 * found.bytes_per_second)}" if found.unit.endswith("B/s") else ""
+    bits = f", {format_units.rate(8 * found.bytes_per_second)}" if found.unit.endswith("B/s") else ""
     means = f"{read.value:,.4g} {found.unit}{bits}"
     return f'"{read.text}" must have been {means}: no other unit fits the bytes that the steps must send.'
 
@@ -158,5 +159,5 @@ def _add_checkpoint(gathered: Gathered, findings: dict[str, Finding]) -> None:
     finding = findings["checkpoint_size"]
     if finding.verdict != "unknown" or not parameters or each != STATES_BYTES["mixed"]:
         return
-    size = words.size(each * parameters)
+    size = format_units.size(each * parameters)
     finding.answer += f" In mixed precision, as here, {each} bytes per parameter with an fp16 copy: {size}."

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.foreign.gathered import NAN, YEAR, Gathered, Start, number
 from dragoman.foreign.gpumeters import metered
+from dragoman.foreign.log_facts import NAN, YEAR, Gathered, Start, number
 from dragoman.foreign.runfacts import run_facts
 from dragoman.measure.records import FIRST_DATE, Attempt, Event, Records, Table
 

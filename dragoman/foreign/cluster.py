@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from dragoman.foreign.gathered import MOST_RANKS, YEAR, Gathered
+from dragoman.foreign.log_facts import MOST_RANKS, YEAR, Gathered
 
 LOOKS_FOR = "NCCL's and TensorFlow's device lines"
 BEGINS = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dragoman.foreign.gathered import ASSUMED, ESTIMATED, Gathered
-from dragoman.plan import flops, gpu_types
+from dragoman.cost import flops, gpu_types
+from dragoman.foreign.log_facts import ASSUMED, ESTIMATED, Gathered
 from dragoman.plan.work import USUAL_TOKENS
 
 # Of a rank where facts were given without the batch: published runs have 1,500 to 8,000 tokens on a GPU, and

@@ -10,10 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dragoman.cost import gpu_types
 from dragoman.errors import ConfigError, UsageError
+from dragoman.figures import ordered_link, readings
 from dragoman.foreign import models, steptime
-from dragoman.foreign.figures import ordered_link, readings
-from dragoman.foreign.gathered import (
+from dragoman.foreign.log_facts import (
     GIVEN,
     MOST_HOURS,
     MOST_RANKS,
@@ -23,7 +24,6 @@ from dragoman.foreign.gathered import (
     Gathered,
 )
 from dragoman.foreign.nmon import KB
-from dragoman.plan import gpu_types
 
 _POWER = re.compile(r"(\d+(?:\.\d+)?) ?W?(?: ?/ ?(\d+(?:\.\d+)?) ?W?)?")
 _MOST_WATTS = 10_000

@@ -9,16 +9,7 @@ from statistics import median
 from typing import Any
 
 from dragoman.foreign.cluster import moment
-from dragoman.foreign.gathered import (
-    ESTIMATED,
-    MOST_RANKS,
-    NAN,
-    YEAR,
-    Gathered,
-    count,
-    number,
-    printed_loss,
-)
+from dragoman.foreign.log_facts import ESTIMATED, MOST_RANKS, NAN, YEAR, Gathered, count, number, printed_loss
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "fairseq"

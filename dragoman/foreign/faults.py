@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dragoman.foreign.gathered import Gathered, Start
+from dragoman.foreign.log_facts import Gathered, Start
 from dragoman.measure.records import Event
 
 LOOKS_FOR = "errors of Python, CUDA, NCCL and mpirun"

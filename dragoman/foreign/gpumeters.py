@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.foreign.gathered import ESTIMATED, NAN, Gathered
-from dragoman.plan import gpu_types
+from dragoman.cost import gpu_types
+from dragoman.foreign.log_facts import ESTIMATED, NAN, Gathered
 
 
 def metered(run: Gathered) -> list[dict[str, Any]]:

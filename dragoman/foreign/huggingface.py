@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from dragoman.errors import LogError, reading
-from dragoman.foreign.gathered import NAN, YEAR, Gathered, bleu_scale, count, number, printed_loss
 from dragoman.foreign.lines import Lines
+from dragoman.foreign.log_facts import NAN, YEAR, Gathered, bleu_scale, count, number, printed_loss
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "Hugging Face Trainer"

@@ -7,8 +7,8 @@ from importlib.resources import as_file, files
 from typing import Any
 
 from dragoman import config
+from dragoman.cost import size
 from dragoman.errors import UsageError
-from dragoman.plan import size
 
 PIECES = 32_768  # joint subwords of both languages, which most published models of these names have
 NAMES = ("transformer-base", "transformer-big", "transformer-tiny")

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.foreign.gathered import NAN, Gathered
+from dragoman.foreign.log_facts import NAN, Gathered
 
 LOOKS_FOR = "nmon recordings"
 BEGINS = (

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from dragoman.foreign.cluster import moment
-from dragoman.foreign.gathered import MOST_RANKS, NAN, Gathered
+from dragoman.foreign.log_facts import MOST_RANKS, NAN, Gathered
 
 LOOKS_FOR = "nvidia-smi's table, dmon or csv"
 BEGINS = (

@@ -10,7 +10,7 @@ import ast
 import re
 from typing import Any
 
-from dragoman.foreign.gathered import MOST_RANKS, NAN, YEAR, Gathered, count, printed_loss
+from dragoman.foreign.log_facts import MOST_RANKS, NAN, YEAR, Gathered, count, printed_loss
 from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "OpenSeq2Seq"

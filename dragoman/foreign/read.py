@@ -23,8 +23,8 @@ from dragoman.foreign import (
     tensorboard,
     tfcheckpoint,
 )
-from dragoman.foreign.gathered import Gathered
 from dragoman.foreign.lines import Lines, check_is_file, head
+from dragoman.foreign.log_facts import Gathered
 from dragoman.foreign.wrapping import unwrapped
 
 LOOKED_FOR = (openseq2seq, fairseq, nmon, nvidia, cluster, faults, huggingface, tensorboard, tfcheckpoint)

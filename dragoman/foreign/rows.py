@@ -17,16 +17,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from dragoman import figures
+from dragoman.cost import gpu_types
 from dragoman.errors import LogError, reading
+from dragoman.figures import bits_per_second, figure, readings, rounding
 from dragoman.foreign import facts as given_facts
-from dragoman.foreign import figures, steptime
+from dragoman.foreign import steptime
 from dragoman.foreign.answers import STATES_BYTES, Diagnosis, answer
 from dragoman.foreign.facts import Given
-from dragoman.foreign.figures import bits_per_second, figure, readings, rounding
-from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, MOST_HOURS, MOST_RANKS, NAN, Gathered, count
 from dragoman.foreign.lines import check_is_file
+from dragoman.foreign.log_facts import ASSUMED, ESTIMATED, GIVEN, MOST_HOURS, MOST_RANKS, NAN, Gathered, count
 from dragoman.foreign.nmon import KB
-from dragoman.plan import gpu_types
 
 AGREEMENT = 2 / 3  # of the rows that say it, for a fact to be taken over by those that do not
 _MOST_ROWS = 1_000

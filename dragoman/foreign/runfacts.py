@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.cost.step import bytes_per_host
+from dragoman.figures import best
 from dragoman.foreign import computing, tensorboard
-from dragoman.foreign.figures import best
-from dragoman.foreign.gathered import ASSUMED, ESTIMATED, GIVEN, Gathered
+from dragoman.foreign.log_facts import ASSUMED, ESTIMATED, GIVEN, Gathered
 from dragoman.measure.records import RunFacts, Table
-from dragoman.plan.step import bytes_per_host
 
 BUSY_SHARE = 0.5  # of the busiest tenth: rows above it saw training, the others start and end
 PER_MACHINE = (1, 2, 4, 8)  # GPUs of a machine, as they are rented

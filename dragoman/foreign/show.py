@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dragoman import atomic, terminal
-from dragoman.explain import words
+from dragoman import atomic, format_units, terminal
 from dragoman.explain.finding import SCHEMA, Finding
 from dragoman.foreign import rows as csv_rows
 from dragoman.foreign.answers import Diagnosis
@@ -49,12 +48,12 @@ def _key_figures(network: Finding) -> str:
     numbers = network.numbers
     parts = []
     if "step_seconds" in numbers:
-        parts.append(f"{words.seconds(numbers['step_seconds'])} per step")
+        parts.append(f"{format_units.seconds(numbers['step_seconds'])} per step")
     if "expected_bytes_per_step_per_host" in numbers:
         parts.append(f"{numbers['expected_bytes_per_step_per_host'] / 1e6:.1f} MB out of each host")
     if "implied_bits_per_second" in numbers:
-        parts.append(words.rate(numbers["implied_bits_per_second"]))
+        parts.append(format_units.rate(numbers["implied_bits_per_second"]))
     if "computing_seconds_low" in numbers:
         low, high = numbers["computing_seconds_low"], numbers["computing_seconds_high"]
-        parts.append(f"computing {words.seconds(low)} to {words.seconds(high)}")
+        parts.append(f"computing {format_units.seconds(low)} to {format_units.seconds(high)}")
     return ", ".join(parts) or network.answer

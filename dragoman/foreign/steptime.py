@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.explain import words
+from dragoman import format_units
 
 FINE = 0.005  # rounding of a written step time, as a share of it
 SAME_STEP = 0.15  # a written step time and total over steps, which holds evaluations and restarts too
@@ -18,8 +18,8 @@ def settled(
     if abs(written / whole - 1) <= SAME_STEP:
         # Their quotient also holds evaluations and restarts: a written figure of some digits is better.
         return (written if rounding <= max(FINE, hours_rounding) else whole), ""
-    length, many = words.seconds(3600 * (hours or 0)), words.counted(round(steps or 0), "step")
-    took = f"{length} for {many} is {words.seconds(whole)} per step"
+    length, many = format_units.seconds(3600 * (hours or 0)), format_units.counted(round(steps or 0), "step")
+    took = f"{length} for {many} is {format_units.seconds(whole)} per step"
     if is_rate(written, whole):
         return whole, f"The {written:g} that was written down is steps per second: {took}"
     return whole, f"The {written:g} s that were written down do not fit: {took}"

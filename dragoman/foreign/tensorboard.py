@@ -6,8 +6,8 @@ import re
 import struct
 from collections.abc import Iterator
 
-from dragoman.foreign.gathered import NAN, Gathered, bleu_scale, number, printed_loss
 from dragoman.foreign.lines import Lines
+from dragoman.foreign.log_facts import NAN, Gathered, bleu_scale, number, printed_loss
 from dragoman.measure.records import EvaluationRow
 
 NAME = "TensorBoard"

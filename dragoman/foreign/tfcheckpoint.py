@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import LogError, reading
-from dragoman.foreign.gathered import Gathered
+from dragoman.foreign.log_facts import Gathered
 from dragoman.foreign.sstable import MAGIC, Broken, entries, fields
 
 LOOKS_FOR = "the .index of a TensorFlow checkpoint"

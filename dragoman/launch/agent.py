@@ -1,4 +1,4 @@
-"""Our hands on another host: `python -m dragoman.launch.agent`, at the far end of ssh or of a pipe.
+"""Our hands on another host: `python -m dragoman.launch.agent TABLE`, at the far end of ssh or of a pipe.
 
 Requests and replies are lines of JSON on standard input and output, so no word of a user ever stands in a
 remote shell. An agent lives as long as its input: when the launcher ends, is killed or loses the
@@ -11,6 +11,9 @@ connection, it has its ranks save, ends what is left of them, and goes. Nothing 
     {"beat": true}                            is said all the while: whoever hears nothing has lost the host
     {"do": NAME, ...}                         calls a function of the table; {"answer": ...}, or
                                               {"error": ..., "hint": ...}
+
+TABLE is the module whose CALLS lists every function that may be called. The launcher names it on the command
+line, so this file knows none of the folders that offer calls.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from signal import SIGTERM
@@ -38,27 +41,11 @@ _KILL_SECONDS = SAVE_SECONDS + 30.0  # a node ends its ranks after SAVE_SECONDS:
 _LOOK_SECONDS = 0.1
 _BEAT_SECONDS = 2.0
 
-# All that can be called. Arguments and answers are plain JSON.
-_CALLS = {
-    "open_door": "dragoman.launch.meeting:open_door",
-    "knock": "dragoman.launch.meeting:knock",
-    "close_door": "dragoman.launch.meeting:close_door",
-    "interface_towards": "dragoman.sync.route:interface_towards",
-    "data_fingerprint": "dragoman.launch.copy:data_fingerprint",
-    "make_room": "dragoman.launch.copy:make_room",
-    "inspect": "dragoman.doctor.host:inspect",
-    "clock": "dragoman.doctor.host:clock",
-    "resolve": "dragoman.doctor.host:resolve",
-    "listen": "dragoman.doctor.link:listen",
-    "connect": "dragoman.doctor.link:connect",
-    "trial_outcome": "dragoman.doctor.trial:outcome",
-    "remove_trial": "dragoman.doctor.trial:remove",
-}
-
 
 class Agent:
-    def __init__(self, requests: IO[str], replies: IO[str]):
-        self._requests, self._replies = requests, replies
+    def __init__(self, calls: Mapping[str, str], requests: IO[str], replies: IO[str]):
+        """`calls` maps a name to the function it calls, as "module:function"."""
+        self._calls, self._requests, self._replies = calls, requests, replies
         self._speaking = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
 
@@ -88,7 +75,7 @@ class Agent:
 
     def _call(self, name: str, arguments: dict[str, Any]) -> None:
         try:
-            module, _, function = _CALLS[name].partition(":")
+            module, _, function = self._calls[name].partition(":")
             answer = getattr(import_module(module), function)(**arguments)
         except DragomanError as error:
             what = f"{error.where}: {error.what}" if error.where else error.what
@@ -175,7 +162,7 @@ def main() -> None:
     orphans.adopt_orphans()  # ranks whose node is killed become our children, and end with us
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed here is no reply
-    agent = Agent(sys.stdin, replies)
+    agent = Agent(import_module(sys.argv[1]).CALLS, sys.stdin, replies)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit())
     try:

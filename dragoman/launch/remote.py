@@ -22,6 +22,7 @@ from dragoman.launch.environment import SAVE_SECONDS
 from dragoman.launch.hosts import is_this_machine
 
 _AGENT = [sys.executable, "-m", "dragoman.launch.agent"]
+_TABLE = "dragoman.launch.calls"
 # What it says, by the key that only that kind has, with the types of its values.
 _KINDS: dict[str, dict[str, type]] = {
     "hello": {"hello": str},
@@ -73,21 +74,26 @@ class Remote:
         name: str,
         on_line: Callable[[str, bool], None] = lambda line, is_error: None,
         on_end: Callable[[], None] = lambda: None,
+        table: str = _TABLE,
     ):
-        """`on_line` gets what a started process says; `on_end` is called when the agent is gone."""
+        """`on_line` gets what a started process says; `on_end` is called when the agent is gone.
+
+        `table` is the module that lists what the agent may be asked to call.
+        """
         self.name = name
         self.exit_code: int | None = None  # of what was started; None at the end: the host was lost
         self._on_line, self._on_end = on_line, on_end
+        self._agent = [*_AGENT, table]
         self._answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._last_words: deque[str] = deque(maxlen=50)
         self._greeted = False
         self._heard = time.monotonic()
 
     def __enter__(self) -> Remote:
-        command = _AGENT
+        command = self._agent
         if not is_this_machine(self.name):
             options = [word for option in _OPTIONS for word in ("-o", option)]
-            command = ["ssh", "-T", *options, "--", self.name, shlex.join(_AGENT)]
+            command = ["ssh", "-T", *options, "--", self.name, shlex.join(self._agent)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         try:
             # of its own session: Ctrl-C is for the launcher, who tells the hosts

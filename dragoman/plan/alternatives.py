@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dragoman.cost.step import LOCAL_STEPS
 from dragoman.plan.cluster import Cluster, Link
 from dragoman.plan.forecast import Forecast, Way
-from dragoman.plan.step import LOCAL_STEPS
 
 HOSTS = (1, 2, 4, 8)
 LINKS = (1e9, 10e9, 100e9)  # bits per second, as they are ordered

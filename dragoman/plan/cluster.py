@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dragoman.foreign.figures import ordered_link
+from dragoman.figures import ordered_link
 from dragoman.plan.estimate import Estimate
 
 # Of a rate as ordered, what gradients get. Headers take 4 to 6 % of a full frame; 94 % were measured between

@@ -9,11 +9,8 @@ from functools import cached_property
 from typing import Literal
 
 from dragoman.config import Sync
-from dragoman.plan.cluster import Cluster
-from dragoman.plan.estimate import CASES, Case, Estimate
-from dragoman.plan.flops import BACKWARD_SHARE
-from dragoman.plan.pace import Pace
-from dragoman.plan.step import (
+from dragoman.cost.flops import BACKWARD_SHARE
+from dragoman.cost.step import (
     BUCKET_BYTES,
     WIRE_BYTES,
     StepCost,
@@ -23,6 +20,9 @@ from dragoman.plan.step import (
     ring_bytes,
     ring_latency_seconds,
 )
+from dragoman.plan.cluster import Cluster
+from dragoman.plan.estimate import CASES, Case, Estimate
+from dragoman.plan.pace import Pace
 from dragoman.plan.work import Work
 
 _NO_LINK = 1e15  # bits per second, where nothing crosses between hosts
@@ -181,7 +181,7 @@ def _cost(plan: Forecast, case: Case) -> StepCost:
         link_bits_per_second=bits_per_second,
         latency_seconds=len(filled) * ring_latency_seconds(members, round_trip),
         drag_seconds=drag * ring_bytes(members, gradient_bytes),
-        # The first bucket sets off when it is full, the last when backward is over (plan/step.py).
+        # The first bucket sets off when it is full, the last when backward is over (cost/step.py).
         window_seconds=BACKWARD_SHARE * compute / mine * (1 - filled[0] / sum(filled)),
         tail=filled[-1] / sum(filled),
     )

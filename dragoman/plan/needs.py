@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dragoman.config import Training
-from dragoman.plan import flops, size
+from dragoman.cost import flops, size
 
 _NUMBER_BYTES = 4  # weights, gradients and moments are in single precision
 # Python, torch and their buffers, before there is a model; and oneDNN's kernels, 0.8 MB each: about 200 where

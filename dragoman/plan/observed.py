@@ -10,18 +10,18 @@ import numpy as np
 
 from dragoman import config
 from dragoman.config import Training
+from dragoman.cost.step import WIRE_BYTES, ring_bytes
 from dragoman.data.card import Card
 from dragoman.errors import RecordsError, reading
 from dragoman.explain import placement
 from dragoman.explain.counterfactual import cost, link_rate, without_exchange
-from dragoman.explain.parts import StepParts, settled, step_parts
+from dragoman.explain.step_breakdown import StepParts, settled, step_parts
 from dragoman.measure import database
 from dragoman.measure.records import Records
 from dragoman.plan import pace as paces
 from dragoman.plan.cluster import Link, named
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.pace import Pace
-from dragoman.plan.step import WIRE_BYTES, ring_bytes
 from dragoman.plan.work import Corpus, Work
 from dragoman.rundir import RunFolder
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dragoman.cost import gpu_types
 from dragoman.errors import UsageError
-from dragoman.plan import gpu_types
 from dragoman.plan.cluster import Link
 from dragoman.plan.estimate import Estimate
 

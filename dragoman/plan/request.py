@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from dragoman import kinds
 from dragoman.config import Training
 from dragoman.data.card import Card
 from dragoman.errors import UsageError
-from dragoman.plan import calibrate, forecast, observed
+from dragoman.plan import forecast, observed
 from dragoman.plan.cluster import Cluster, Link
 from dragoman.plan.forecast import Forecast
 from dragoman.plan.observed import Observed
@@ -27,7 +28,7 @@ class Request:
     link: str | None = None  # as ordered
     gpu: str | None = None
     run: Path | None = None  # of ours, to plan by
-    wants_calibration: bool = False
+    calibrate: Callable[[Work], Pace] | None = None  # measures this machine
     data: Path | None = None
     pairs: int | None = None
     epochs: float | None = None
@@ -77,15 +78,16 @@ def _corpus(request: Request, past: Observed | None) -> Corpus:
 
 
 def _pace(request: Request, past: Observed | None, work: Work) -> Pace:
-    sources = [bool(request.gpu), bool(past), request.wants_calibration]
+    sources = [bool(request.gpu), bool(past), bool(request.calibrate)]
     if sum(sources) != 1:
         found = "what computes is not known" if not any(sources) else "computing is given more than once"
         hint = "one of --gpu V100 (a table), --calibrate (measures here) and --from RUN (by a run's records)"
         raise UsageError(found, hint=hint)
     if request.gpu:
         return of_gpu(request.gpu, request.settings.train.precision)
-    if past is None:
-        return calibrate.calibrate(work, request.workers, request.data)
+    if request.calibrate:
+        return request.calibrate(work)
+    assert past
     if _microbatch(past.settings, past.corpus) == _microbatch(request.settings, work.corpus):
         return past.pace
     per_flop = past.pace.seconds_per_flop.wider(_OTHER_MODEL, "on another model or microbatch")

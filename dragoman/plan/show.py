@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.table import Table
 
-from dragoman import terminal
-from dragoman.explain import words
+from dragoman import format_units, terminal
 from dragoman.explain.counterfactual import NEGLIGIBLE
 from dragoman.plan import alternatives
 from dragoman.plan.alternatives import WAYS, Alternative
@@ -77,7 +76,7 @@ def _opening(made: Forecast, currency: str) -> Iterator[str]:
     yield (
         f"About {interval(made.seconds, about)}"
         + (f", {_cost(made.money, currency)}" if made.money else "")
-        + f": {words.count(steps.value)} steps of {interval(made.step_seconds, about)}"
+        + f": {format_units.count(steps.value)} steps of {interval(made.step_seconds, about)}"
     )
 
 
@@ -101,11 +100,13 @@ def _parts(made: Forecast) -> Iterator[str]:
     whole = made.step_seconds.value
     yield "A step:"
     for name, part in made.step_parts.items():
-        share = words.share(part.value / whole) if whole else ""
+        share = format_units.share(part.value / whole) if whole else ""
         yield f"  {name:<11}{interval(part, about):<34}{share:>5}  {part.source}".rstrip()
     cost = made.costs["value"]
     if cost.wire_bytes:
-        wire = f"{words.size(cost.wire_bytes)} out of each host, {about(cost.wire_seconds)} on the link"
+        wire = (
+            f"{format_units.size(cost.wire_bytes)} out of each host, {about(cost.wire_seconds)} on the link"
+        )
         yield f"  {wire}; {about(cost.exposed_seconds)} not hidden behind computing"
     yield "The run:"
     for name, part in made.run_parts.items():
@@ -114,13 +115,13 @@ def _parts(made: Forecast) -> Iterator[str]:
 
 def _needs(made: Forecast) -> Iterator[str]:
     disk, used = made.work.disk_bytes, memory(made)
-    yield f"Disk for checkpoints: {interval(disk, words.size)}: {disk.source}"
+    yield f"Disk for checkpoints: {interval(disk, format_units.size)}: {disk.source}"
     has = made.pace.memory_bytes
     verdict = ""
     if has:
         fits = "fits" if used.high <= has else "may not fit" if used.low <= has else "does not fit"
-        verdict = f" ({fits} into {words.size(has)}; data.split computes in smaller parts)"
-    yield f"Memory of a rank: {interval(used, words.size)}{verdict}: {used.source}"
+        verdict = f" ({fits} into {format_units.size(has)}; data.split computes in smaller parts)"
+    yield f"Memory of a rank: {interval(used, format_units.size)}{verdict}: {used.source}"
 
 
 def interval(number: Estimate, shown: Callable[[float], str]) -> str:

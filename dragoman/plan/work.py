@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass, field
 
 from dragoman.config import Training
+from dragoman.cost import flops, size
 from dragoman.data.batches import StepSize
 from dragoman.data.card import Card
 from dragoman.data.tokens import MOST_SUITED_PIECES, suited_pieces
 from dragoman.errors import UsageError
-from dragoman.plan import flops, needs, size
+from dragoman.plan import needs
 from dragoman.plan.estimate import CASES, Case, Estimate
 
 # Subword tokens of a sentence where nobody counted: news and parliament, 32,000 joint pieces.

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from dragoman.explain.outside import event_seconds
-from dragoman.explain.parts import StepParts, mean, settled, step_parts
 from dragoman.explain.placement import longest
+from dragoman.explain.step_breakdown import StepParts, mean, settled, step_parts
+from dragoman.explain.time_outside_steps import event_seconds
 from dragoman.measure.records import Records
 from dragoman.report.compare_facts import Difference, facts_and_settings
 from dragoman.report.compare_quality import Score, scores

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dragoman import terminal
-from dragoman.explain import words
+from dragoman import format_units, terminal
 from dragoman.explain.duration import PARTS
 from dragoman.report import units
 from dragoman.report.compare import Comparison, PhaseSpeed
@@ -107,13 +106,13 @@ def _or_none(rows: list[Difference], what: str) -> list[str]:
 
 
 def _phase(row: PhaseSpeed) -> tuple[str, ...]:
-    share = "" if row.difference_share is None else words.share(row.difference_share)
+    share = "" if row.difference_share is None else format_units.share(row.difference_share)
     name = PARTS.get(f"{row.phase}_seconds", row.phase)
     return (name, _seconds(row.a_seconds), _seconds(row.b_seconds), share)
 
 
 def _seconds(value: float | None) -> str:
-    return units.NOT_KNOWN if value is None else words.seconds(value)
+    return units.NOT_KNOWN if value is None else format_units.seconds(value)
 
 
 def _score(row: Score, names: tuple[str, str]) -> tuple[str, ...]:
@@ -133,4 +132,4 @@ def _quality_notes(rows: list[Score]) -> list[str]:
     for row in rows:
         if row.note:
             noted.setdefault(row.note, []).append(_METRICS[row.metric])
-    return [f"{words.listed(metrics)}: {note}." for note, metrics in noted.items()]
+    return [f"{format_units.listed(metrics)}: {note}." for note, metrics in noted.items()]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dragoman.explain import cores, words
-from dragoman.explain.parts import step_parts
+from dragoman import format_units
+from dragoman.explain import cores
+from dragoman.explain.step_breakdown import step_parts
 from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
@@ -47,8 +48,8 @@ def why(speed: Speed, names: tuple[str, str], a: Records, b: Records) -> list[st
     for row, share in parts:
         if abs(share) < WORTH_SAYING:
             continue
-        lost = f"{_PHASE_WORDS[row.phase]} accounts for {words.share(share)} of the difference"
-        won = f"in its favour was {_PHASE_WORDS[row.phase]}, {words.share(-share)} of the difference"
+        lost = f"{_PHASE_WORDS[row.phase]} accounts for {format_units.share(share)} of the difference"
+        won = f"in its favour was {_PHASE_WORDS[row.phase]}, {format_units.share(-share)} of the difference"
         sentences.append(f"{_capital(lost if share > 0 else won)}: {_against(row, speed)}.")
         behind = _behind(row.phase, slow, fast, slow_name) if share > 0 else ""
         if behind and behind not in sentences:
@@ -59,7 +60,8 @@ def why(speed: Speed, names: tuple[str, str], a: Records, b: Records) -> list[st
 def _no_difference(speed: Speed) -> str:
     if speed.a_step_seconds is None or speed.b_step_seconds is None:
         return "Which was slower is not known: steps were not timed in both runs."
-    pair = f"{words.seconds(speed.a_step_seconds)} and {words.seconds(speed.b_step_seconds)} per step"
+    a, b = format_units.seconds(speed.a_step_seconds), format_units.seconds(speed.b_step_seconds)
+    pair = f"{a} and {b} per step"
     if speed.per != "step":
         pair += ", and steps of unlike size"
     return f"Both were about as fast: {pair}."
@@ -69,7 +71,7 @@ def _against(row: PhaseSpeed, speed: Speed) -> str:
     """The slower run's seconds first."""
     pair = [row.a_seconds or 0.0, row.b_seconds or 0.0]
     slow, fast = pair if speed.slower == "a" else pair[::-1]
-    return f"{words.seconds(slow)} against {words.seconds(fast)}"
+    return f"{format_units.seconds(slow)} against {format_units.seconds(fast)}"
 
 
 def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
@@ -79,17 +81,17 @@ def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
         return f"{slow_name} waited for {late}." if late else ""
     if phase.startswith("exchange"):
         facts: list[tuple[str, Callable[[Records], float | None], Callable[[float], str]]] = [
-            ("the link was measured at", _link, words.rate),
-            ("each host sent per step", sent_per_step, words.size),
-            ("hosts:", lambda records: len(records.facts.hosts) or None, words.count),
-            ("ranks:", lambda records: records.facts.ranks, words.count),
+            ("the link was measured at", _link, format_units.rate),
+            ("each host sent per step", sent_per_step, format_units.size),
+            ("hosts:", lambda records: len(records.facts.hosts) or None, format_units.count),
+            ("ranks:", lambda records: records.facts.ranks, format_units.count),
         ]
     elif shared := _shared_cores(slow, fast, slow_name):
         return shared
     elif phase in ("forward", "backward"):
         facts = [
-            ("the devices' measured peak was", _peak, words.flops),
-            ("parameters:", _parameters, words.count),
+            ("the devices' measured peak was", _peak, format_units.flops),
+            ("parameters:", _parameters, format_units.count),
         ]
     else:
         return ""
@@ -116,8 +118,8 @@ def _shared_cores(slow: Records, fast: Records, slow_name: str) -> str:
     mine, other = cores.cores(slow, parts[0]), cores.cores(fast, parts[1])
     if mine is None or mine.share > 1 - WORTH_SAYING or other and mine.share > other.share - WORTH_SAYING:
         return ""
-    against = f" against {words.share(other.share)}" if other else ""
-    got = f"{slow_name} got {words.share(mine.share)} of the CPU time that it wanted{against}"
+    against = f" against {format_units.share(other.share)}" if other else ""
+    got = f"{slow_name} got {format_units.share(mine.share)} of the CPU time that it wanted{against}"
     return f"{got}: {cores.who(slow)}."
 
 

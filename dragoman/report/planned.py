@@ -9,8 +9,8 @@ from typing import Any
 
 from dragoman.errors import RecordsError
 from dragoman.explain.finding import Finding
-from dragoman.explain.parts import step_parts
 from dragoman.explain.placement import longest
+from dragoman.explain.step_breakdown import step_parts
 from dragoman.measure.records import Records
 from dragoman.plan import document
 from dragoman.plan.document import Number, Saved

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dragoman import format_units
 from dragoman.errors import RecordsError
-from dragoman.explain import words
 from dragoman.measure import provenance
 from dragoman.measure.records import FIRST_DATE, Records
 from dragoman.report import units
@@ -32,13 +32,13 @@ def fact_rows(records: Records) -> list[tuple[str, str]]:
         ("name", facts.name),
         ("recorded by", facts.source),
         ("ranks", units.shown("ranks", facts.ranks)),
-        ("hosts", words.hosts(facts.hosts)),
+        ("hosts", format_units.hosts(facts.hosts)),
         ("device", facts.device),
         ("parameters", units.shown("parameters", facts.parameters)),
         ("exchange", facts.way if facts.source == "dragoman" else facts.exchange),
         ("chosen because", facts.exchange_why),
         ("gradients per rank", units.shown("gradient_bytes", facts.gradient_bytes)),
-        ("gradients leave by", words.listed(sorted(set(facts.gradient_interfaces)))),
+        ("gradients leave by", format_units.listed(sorted(set(facts.gradient_interfaces)))),
         ("data fingerprint", facts.data_card.get("fingerprint")),
         ("link, as ordered", units.shown("link_bits_per_second", facts.ordered_link_bits_per_second)),
         *(
@@ -97,5 +97,5 @@ def moment(unix_seconds: float) -> str:
     if not math.isfinite(unix_seconds):
         return units.NOT_KNOWN
     if unix_seconds < FIRST_DATE:
-        return f"{words.seconds(unix_seconds)} after the start"
+        return f"{format_units.seconds(unix_seconds)} after the start"
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_seconds))

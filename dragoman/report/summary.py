@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.finding import Finding, document
 from dragoman.explain.placement import longest
 from dragoman.measure.records import Records
@@ -91,9 +91,9 @@ def headline(records: Records, findings: Sequence[Finding]) -> str:
     # A row without a number is a mean that somebody wrote down.
     steps = numbers.get("duration", {}).get("steps") or int(np.isfinite(records.steps["step"]).sum())
     if steps or not len(records.steps["step"]):
-        parts.append(words.counted(steps, "step"))
+        parts.append(format_units.counted(steps, "step"))
     if (wall := numbers.get("duration", {}).get("wall_seconds")) is not None:
-        parts.append(words.seconds(wall))
+        parts.append(format_units.seconds(wall))
     placed = longest(records)
     parts.append(f"{'mostly ' * bool(placed.others)}{machines(placed.records)}")
     for id in ("convergence", "device_utilisation"):
@@ -104,8 +104,8 @@ def headline(records: Records, findings: Sequence[Finding]) -> str:
 
 def machines(records: Records) -> str:
     facts = records.facts
-    ranks = "" if facts.ranks is None else words.counted(facts.ranks, "rank")
-    hosts = words.counted(len(facts.hosts), "host") if facts.hosts else ""
+    ranks = "" if facts.ranks is None else format_units.counted(facts.ranks, "rank")
+    hosts = format_units.counted(len(facts.hosts), "host") if facts.hosts else ""
     return f"{ranks} on {hosts}" if ranks and hosts else ranks or hosts
 
 
@@ -124,17 +124,16 @@ def recording_cost(records: Records) -> str:
     if spent is None or not math.isfinite(spent):
         text = "What measuring cost was not recorded."
     elif training is None:
-        text = (
-            f"Measuring cost {words.seconds(spent)}; the training time to hold it against was not recorded."
-        )
+        text = f"Measuring cost {format_units.seconds(spent)}; "
+        text += "the training time to hold it against was not recorded."
     else:
         text = (
-            f"Measuring cost {words.seconds(spent)} of {words.seconds(training)} of training "
-            f"({words.share(spent / training)}), on the slowest rank."
+            f"Measuring cost {format_units.seconds(spent)} of {format_units.seconds(training)} of training "
+            f"({format_units.share(spent / training)}), on the slowest rank."
         )
     probes = sum(probe.seconds for probe in records.probes)
     if probes:
-        text += f" Probes (steps without exchange, link, device peak) took {words.seconds(probes)}."
+        text += f" Probes (steps without exchange, link, device peak) took {format_units.seconds(probes)}."
     return text
 
 

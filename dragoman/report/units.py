@@ -6,27 +6,27 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.explain import words
+from dragoman import format_units
 
 NOT_KNOWN = "–"
 
 
 def _share(value: float) -> str:
-    return words.share(0.0 if abs(value) < 1e-6 else value)
+    return format_units.share(0.0 if abs(value) < 1e-6 else value)
 
 
 _BY_ENDING: tuple[tuple[str, Callable[[float], str]], ...] = (
-    ("bits_per_second", words.rate),
-    ("bytes_per_second", lambda value: words.rate(8 * value)),  # of networks: links are sold in bits
+    ("bits_per_second", format_units.rate),
+    ("bytes_per_second", lambda value: format_units.rate(8 * value)),  # of networks: links are sold in bits
     ("tokens_per_second", lambda value: f"{round(value):,}"),
-    ("seconds", words.seconds),
+    ("seconds", format_units.seconds),
     ("share", _share),
     ("utilisation", _share),
     ("watts", lambda value: f"{value:.3g} W"),
     ("bytes_per_parameter", lambda value: f"{value:.3g} bytes"),
-    ("bytes_per_step_per_host", words.size),
-    ("bytes_per_step", words.size),
-    ("bytes", words.size),
+    ("bytes_per_step_per_host", format_units.size),
+    ("bytes_per_step", format_units.size),
+    ("bytes", format_units.size),
 )
 _LISTED = 16  # a longer list is a curve, not a number to read
 _BOUNDS = ("_low", "_high", "_least", "_most", "_mean", "_median")
@@ -87,5 +87,5 @@ def _writer(name: str) -> Callable[[float], str]:
         if name.endswith(ending):
             return writer
     if "_seconds_" in name and "per" not in name:  # step_seconds_without_exchange
-        return words.seconds
+        return format_units.seconds
     return plain

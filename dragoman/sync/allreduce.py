@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import torch.distributed as dist
 from torch import Tensor
+from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 
-from dragoman.model import Transformer
-from dragoman.plan.step import BUCKET_BYTES
+from dragoman.cost.step import BUCKET_BYTES
 from dragoman.sync import wire
-from dragoman.sync.courier import Courier, Route
+from dragoman.sync.bucket_sender import Courier, Route
 from dragoman.sync.exchange import Exchange, Way
 from dragoman.sync.wire import Finish
 from dragoman.sync.world import World
@@ -26,7 +26,7 @@ class AllReduce(Exchange):
 
     def __init__(
         self,
-        model: Transformer,
+        model: Module,
         world: World,
         way: Way,
         route: Route | None = None,

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from dragoman.config import Sync
-from dragoman.plan.step import BUCKET_BYTES, BUCKET_SIZES, buckets, exposed_after
+from dragoman.cost.step import BUCKET_BYTES, BUCKET_SIZES, buckets, exposed_after
 from dragoman.sync.allreduce import Flat
+from dragoman.sync.bucket_sender import Pipeline, Route
 from dragoman.sync.choice import can_be_hierarchical
-from dragoman.sync.courier import Pipeline, Route
 from dragoman.sync.exchange import Way
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology

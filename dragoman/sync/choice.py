@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
+from torch.nn import Module
 
 from dragoman.config import Sync
-from dragoman.model import Transformer
-from dragoman.plan.step import BUCKET_BYTES, bucket_bytes_for
+from dragoman.cost.step import BUCKET_BYTES, bucket_bytes_for
 from dragoman.sync.allreduce import AllReduce, Flat
 from dragoman.sync.diloco import DiLoCo
 from dragoman.sync.exchange import Exchange, Way
@@ -80,7 +80,7 @@ def can_be_hierarchical(topology: Topology) -> bool:
     return len(topology.rank_hosts) > len(topology.hosts) > 1
 
 
-def build(model: Transformer, world: World, topology: Topology, way: Way, settings: Sync) -> Exchange:
+def build(model: Module, world: World, topology: Topology, way: Way, settings: Sync) -> Exchange:
     """Collective: also sends rank 0's weights to all."""
     if settings.mode == "diloco":
         return DiLoCo(model, world, topology, way, settings)

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 
 from dragoman.config import Sync
-from dragoman.model import Transformer
 from dragoman.sync.allreduce import AllReduce, Flat
-from dragoman.sync.courier import Route
+from dragoman.sync.bucket_sender import Route
 from dragoman.sync.exchange import Exchange, Way
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
@@ -34,7 +34,7 @@ class DiLoCo(Exchange):
 
     mode = "diloco"
 
-    def __init__(self, model: Transformer, world: World, topology: Topology, way: Way, settings: Sync):
+    def __init__(self, model: Module, world: World, topology: Topology, way: Way, settings: Sync):
         """Collective: also sends rank 0's weights to all."""
         super().__init__(model, way)
         self.steps_per_round = settings.inner_steps

@@ -9,9 +9,9 @@ from typing import Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict
+from torch.nn import Module
 
-from dragoman.model import Transformer
-from dragoman.plan.step import BUCKET_BYTES, WIRE_BYTES, ends_round
+from dragoman.cost.step import BUCKET_BYTES, WIRE_BYTES, ends_round
 
 
 class Way(BaseModel):
@@ -39,7 +39,7 @@ class Exchange:
     replicas: Sequence[int] = ()  # to which replica each rank belongs, where there are several
     outer: Mapping[str, torch.Tensor] = {}  # what an exchange remembers of each parameter
 
-    def __init__(self, model: Transformer, way: Way | None = None):
+    def __init__(self, model: Module, way: Way | None = None):
         self.way = way or Way()
         self.model: torch.nn.Module = model  # what a forward goes through
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from dragoman import format_units
 from dragoman.config import Training
-from dragoman.explain import words
 from dragoman.measure import clock
 from dragoman.sync.agree import decided_by_main
 from dragoman.sync.world import World
@@ -114,9 +114,9 @@ def lines(settings: Training, costs: Costs) -> Sequence[str]:
     train, every = settings.train, settings.evaluate.every
     evaluations = -(-train.steps // every)
     said = [
-        f"Fitted to {train.minutes:g} min: {train.steps:,} steps at {words.seconds(costs.step)}, "
+        f"Fitted to {train.minutes:g} min: {train.steps:,} steps at {format_units.seconds(costs.step)}, "
         f"{train.warmup_steps:,} of them warm-up; an evaluation every {every:,} steps, {evaluations} in all, "
-        f"at about {words.seconds(costs.evaluation)}"
+        f"at about {format_units.seconds(costs.evaluation)}"
     ]
     if train.steps < 10 * TIMED_STEPS:
         said.append(

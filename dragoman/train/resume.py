@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from dragoman import config
+from dragoman.checkpoint import saved_state
+from dragoman.checkpoint.saved_state import MODEL_FILE, OPTIMIZER_FILE, OUTER_FILE, Loaded, SavedState
 from dragoman.config import Training
 from dragoman.errors import ConfigError
 from dragoman.rundir import RunFolder
 from dragoman.sync.agree import any_rank, done_by, done_by_main, ranks_that
 from dragoman.sync.world import World
-from dragoman.train import checkpoint, fitting, optimizer
-from dragoman.train.checkpoint import MODEL_FILE, OPTIMIZER_FILE, OUTER_FILE, Loaded, SavedState
+from dragoman.train import fitting, optimizer
 from dragoman.train.state import State
 
 # What decides which pairs a step holds and what the weights are: to change it is to begin another run.
@@ -66,14 +67,14 @@ def restore(state: State, folder: RunFolder, step: int, replicas: Sequence[int],
 
 def _load(path: Path, state: State, moments: dict[str, Tensor]) -> Loaded:
     """A checkpoint that fits: what does not would stop rank 0 alone, in the middle of sending it."""
-    loaded = checkpoint.load(path)
-    parameters = checkpoint.shapes(dict(state.model.named_parameters()))
-    checkpoint.check_shapes(path / MODEL_FILE, checkpoint.shapes(loaded.model), parameters)
-    checkpoint.check_shapes(
-        path / OPTIMIZER_FILE, checkpoint.shapes(loaded.optimizer), checkpoint.shapes(moments)
+    loaded = saved_state.load(path)
+    parameters = saved_state.shapes(dict(state.model.named_parameters()))
+    saved_state.check_shapes(path / MODEL_FILE, saved_state.shapes(loaded.model), parameters)
+    saved_state.check_shapes(
+        path / OPTIMIZER_FILE, saved_state.shapes(loaded.optimizer), saved_state.shapes(moments)
     )
     if loaded.outer:
-        checkpoint.check_shapes(path / OUTER_FILE, checkpoint.shapes(loaded.outer), parameters)
+        saved_state.check_shapes(path / OUTER_FILE, saved_state.shapes(loaded.outer), parameters)
     return loaded
 
 
@@ -111,7 +112,7 @@ def _restore_replicas(
     number = replicas[world.rank]
     path = folder.replica(number).at(saved.step)
     is_kept = number > 0 and path.exists()
-    if found := done_by(world, is_kept, lambda: checkpoint.load_replica(path)):
+    if found := done_by(world, is_kept, lambda: saved_state.load_replica(path)):
         own, moments = found
         device = next(state.model.parameters()).device
         on_device = {name: tensor.to(device) for name, tensor in moments.items()}

@@ -11,13 +11,13 @@ from pathlib import Path
 import torch
 
 from dragoman import atomic, config, kinds
+from dragoman.checkpoint import exportable, saved_model
 from dragoman.config import Training
 from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
 from dragoman.doctor.at_start import Start
 from dragoman.errors import DataSetError, DragomanError
-from dragoman.export import fit
 from dragoman.measure import clock, database, provenance
 from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.recorder import Recorder
@@ -31,18 +31,18 @@ from dragoman.sync import world as worlds
 from dragoman.sync.agree import decided_by_main, done_by, done_by_main, ranks_that
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
-from dragoman.train import exchanging, fitting, models, optimizer, recording, resume, stopping
+from dragoman.train import build_exchange, fitting, open_records, optimizer, resume, stopping
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
 from dragoman.train.fitting import Costs, Fitting, TimedFitting
 from dragoman.train.interrupt import Interrupt, die_at_once
 from dragoman.train.loop import Run, train
+from dragoman.train.reconcile import Whereabouts
 from dragoman.train.saver import Saver, main_saver, replica_saver
 from dragoman.train.state import State
 from dragoman.train.step import Stepper
 from dragoman.train.stopping import StopReason
 from dragoman.train.view import View, view
-from dragoman.train.whereabouts import Whereabouts
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def check(job: Job) -> None:
 def check_beginning(job: Job) -> None:
     """And the model to begin with, which a run that goes on no longer needs."""
     if job.start_from and not job.folder.checkpoint_steps():
-        models.check_fits(job.start_from, job.settings.model, DataSet(job.data).tokenizer)
+        saved_model.check_fits(job.start_from, job.settings.model, DataSet(job.data).tokenizer)
 
 
 def run(job: Job) -> StopReason:
@@ -103,14 +103,14 @@ def run(job: Job) -> StopReason:
         torch.manual_seed(job.settings.train.seed)
         model = Transformer(job.settings.model, len(data.tokenizer))
         state = State(job.settings, model.to(world.device), optimizer.build(model, job.settings.train))
-        said = [*start.lines, *fit.warnings(data.tokenizer), *changes, *moved]
+        said = [*start.lines, *exportable.warnings(data.tokenizer), *changes, *moved]
         if step is not None:
             said += resume.restore(state, job.folder, step, replicas, world)
         elif origin := job.start_from:  # the exchange sends them to all
-            begun = done_by_main(world, lambda: models.load([origin], world.device).model.state_dict())
+            begun = done_by_main(world, lambda: saved_model.load([origin], world.device).model.state_dict())
             if begun:
                 model.load_state_dict(begun)
-                said += models.note_on_newer(origin)
+                said += saved_model.note_on_newer(origin)
             said.append(f"weights from {origin}")
         return _run(job, state, data, world, topology, start, interrupt, said)
 
@@ -132,12 +132,12 @@ def _run(
     for line in (*said, _size_line(size, world, parameters)):
         shown.say(line)
     batches = Batches(data, size, settings.train.seed)
-    counters = recording.counters(world, topology)
+    counters = open_records.counters(world, topology)
     phases = GpuPhases(counters) if world.device.type == "cuda" else Phases(counters)
-    recorder = recording.recorder(job.folder.path.name, state, data, world, topology, phases, writer)
-    link = recording.probe(recorder, state, world, topology, start)
+    recorder = open_records.recorder(job.folder.path.name, state, data, world, topology, phases, writer)
+    link = open_records.probe(recorder, state, world, topology, start)
     # sends rank 0's weights to all
-    exchange = exchanging.build(state, batches, world, topology, link, phases, recorder, shown)
+    exchange = build_exchange.build(state, batches, world, topology, link, phases, recorder, shown)
     if not world.is_main and world.rank in _first_of_each(state.replicas):
         saver = replica_saver(job.folder, state.replicas[world.rank])
     stepper = Stepper(state, exchange, batches, world, phases)

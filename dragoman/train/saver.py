@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from dragoman import atomic
+from torch import Tensor
+
+from dragoman import atomic, config
+from dragoman.checkpoint import saved_state
+from dragoman.checkpoint.saved_state import Contents
 from dragoman.config import Training
+from dragoman.data.store import VOCABULARY_FILE
 from dragoman.errors import DragomanError
 from dragoman.measure import clock
 from dragoman.measure.quality import Evaluation
 from dragoman.rundir import RunFolder, StepFolders
-from dragoman.train import checkpoint
-from dragoman.train.checkpoint import Contents
+from dragoman.train import optimizer
 from dragoman.train.state import State
 
 
@@ -94,7 +98,7 @@ class FolderSaver(Saver):
 
     def _write(self, settings: Training, step: int, history: list[Evaluation], files: Contents) -> None:
         began = clock.seconds()
-        manifest = checkpoint.write(self._folders.at(step), step, files)
+        manifest = saved_state.write(self._folders.at(step), step, files)
         self.files = [
             {"name": name, "bytes": facts.bytes, "purpose": facts.purpose}
             for name, facts in manifest.files.items()
@@ -125,15 +129,39 @@ class FolderSaver(Saver):
 def main_saver(folder: RunFolder, vocabulary: bytes, world_size: int, data_fingerprint: str) -> FolderSaver:
     """What rank 0 has."""
 
-    def contents(state: State) -> Contents:
-        return checkpoint.contents(state, vocabulary, world_size, data_fingerprint)
+    def now(state: State) -> Contents:
+        return contents(state, vocabulary, world_size, data_fingerprint)
 
-    return FolderSaver(folder.checkpoint_folders, contents, folder.best)
+    return FolderSaver(folder.checkpoint_folders, now, folder.best)
 
 
 def replica_saver(folder: RunFolder, replica: int) -> FolderSaver:
     """What the first rank of each of DiLoCo's other replicas has."""
-    return FolderSaver(folder.replica(replica), checkpoint.replica_contents)
+    return FolderSaver(folder.replica(replica), replica_contents)
+
+
+def contents(state: State, vocabulary: bytes, world_size: int, data_fingerprint: str) -> Contents:
+    """A checkpoint of this moment: tensors are copied, so that training can go on."""
+    own = {name: getattr(state, name) for name in saved_state.SavedState.model_fields if hasattr(state, name)}
+    saved = saved_state.SavedState(**own, world_size=world_size, data_fingerprint=data_fingerprint)
+    outer = {saved_state.OUTER_FILE: _copies(state.outer)} if state.outer else {}
+    return {
+        saved_state.MODEL_FILE: _copies(state.model.state_dict()),
+        saved_state.OPTIMIZER_FILE: _copies(optimizer.state(state.optimizer, state.model)),
+        **outer,
+        saved_state.STATE_FILE: saved.model_dump_json(indent=1).encode(),
+        "config.toml": config.text(state.config).encode(),
+        VOCABULARY_FILE: vocabulary,
+    }
+
+
+def replica_contents(state: State) -> Contents:
+    """What a replica beside the first has for itself at this moment."""
+    own = saved_state.ReplicaState(step=state.step, loss_scale=state.loss_scale)
+    return {
+        saved_state.OPTIMIZER_FILE: _copies(optimizer.state(state.optimizer, state.model)),
+        saved_state.STATE_FILE: own.model_dump_json(indent=1).encode(),
+    }
 
 
 def tidy(folders: StepFolders, settings: Training, history: Iterable[Evaluation], best: Path | None) -> None:
@@ -172,3 +200,8 @@ def _remove(path: Path) -> None:
     doomed = path.with_name(path.name + atomic.UNFINISHED)
     path.rename(doomed)
     shutil.rmtree(doomed)
+
+
+def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """On the host, apart from what training goes on to change. Waits for the device."""
+    return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}

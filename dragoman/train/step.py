@@ -17,10 +17,10 @@ from dragoman.errors import DragomanError
 from dragoman.measure.phases import Phases
 from dragoman.measure.records import PHASES
 from dragoman.model.packing import on_device
+from dragoman.schedule import learning_rate
 from dragoman.sync.exchange import Exchange
 from dragoman.sync.world import World
 from dragoman.train import memory, optimizer, stopping
-from dragoman.train.schedule import learning_rate
 from dragoman.train.state import State, StepOutcome
 
 _COMPUTING = [PHASES.index("forward"), PHASES.index("backward")]

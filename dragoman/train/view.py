@@ -11,8 +11,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from dragoman import terminal
-from dragoman.explain import words
+from dragoman import format_units, terminal
 from dragoman.measure.quality import Evaluation, Sample
 from dragoman.train.pace import Left
 from dragoman.train.state import StepOutcome
@@ -172,11 +171,12 @@ def view(log: Path, steps: int, first_step: int, is_forwarded: bool = False) -> 
 def forecast(left: Left) -> str:
     """How long the rest takes, and why."""
     each = left.seconds_per_evaluation
-    steps = f"{left.steps:,} step{'s' * (left.steps != 1)} at {words.seconds(left.seconds_per_step)}"
+    steps = f"{left.steps:,} step{'s' * (left.steps != 1)} at {format_units.seconds(left.seconds_per_step)}"
     count = f"{left.evaluations:,} evaluation{'s' * (left.evaluations != 1)}"
     if each is None:
-        return f"Time left: about {words.seconds(left.seconds)} for {steps}; {count} will add to this"
-    return f"Time left: about {words.seconds(left.seconds)} for {steps} and {count} at {words.seconds(each)}"
+        return f"Time left: about {format_units.seconds(left.seconds)} for {steps}; {count} will add to this"
+    about = format_units.seconds(left.seconds)
+    return f"Time left: about {about} for {steps} and {count} at {format_units.seconds(each)}"
 
 
 def long_warning(left: Left) -> str:

@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 
 from dragoman import config
+from dragoman.checkpoint import saved_state
 from dragoman.config import Model, Training, VocabularySettings
 from dragoman.data.store import VOCABULARY_FILE
 from dragoman.data.tokens import Tokenizer, learn
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
-from dragoman.train import checkpoint
 from tests.train.runs import reversed_sentences
 
 SMALL = Model(width=32, heads=4, encoder_layers=2, decoder_layers=3, feedforward=48)
@@ -47,14 +47,14 @@ def make_run(folder: Path, tokenizer: Tokenizer | None = None, steps: tuple[int,
     tokenizer = tokenizer or vocabulary()
     run = RunFolder(folder)
     for step in steps:
-        contents: checkpoint.Contents = {
+        contents: saved_state.Contents = {
             # 10 for step 1, 40 for step 3: models that say something else of almost every sentence.
-            checkpoint.MODEL_FILE: dict(transformer(tokenizer, seed=15 * step - 5).state_dict()),
-            checkpoint.OPTIMIZER_FILE: {"none": torch.zeros(1)},
-            checkpoint.STATE_FILE: b"{}",
+            saved_state.MODEL_FILE: dict(transformer(tokenizer, seed=15 * step - 5).state_dict()),
+            saved_state.OPTIMIZER_FILE: {"none": torch.zeros(1)},
+            saved_state.STATE_FILE: b"{}",
             "config.toml": config.text(Training(model=SMALL)).encode(),
             VOCABULARY_FILE: tokenizer.model,
         }
-        checkpoint.write(run.checkpoint(step), step, contents)
+        saved_state.write(run.checkpoint(step), step, contents)
     run.provenance.write_text(json.dumps({"source_language": "en", "target_language": "de"}))
     return folder

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman.checkpoint import saved_model
+from dragoman.checkpoint.saved_model import LoadedModel
 from dragoman.config import Evaluate
 from dragoman.data.store import DataSet
 from dragoman.decode import translate as module
 from dragoman.decode.translate import length_limits, translate, translate_tokens
-from dragoman.train import models
-from dragoman.train.models import LoadedModel
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
 
@@ -20,7 +20,7 @@ GREEDY = Evaluate(beam=1)
 
 @pytest.fixture
 def loaded(unbroken: Unbroken) -> LoadedModel:
-    return models.load([Path(unbroken(1))], torch.device("cpu"))
+    return saved_model.load([Path(unbroken(1))], torch.device("cpu"))
 
 
 def test_translations_come_in_the_order_of_the_sentences(

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.cost.step import WIRE_BYTES, bytes_per_host, ends_round
 from dragoman.explain.placement import DECISIVE
 from dragoman.measure.records import PHASES, Attempt, EvaluationRow, Event, Probe, Records, RunFacts, Table
-from dragoman.plan.step import WIRE_BYTES, bytes_per_host, ends_round
 
 BEGAN = 1_700_000_000.0
 WINDOW = 50

@@ -13,7 +13,7 @@ from dragoman.explain.curves import LEAST_POINTS, extrapolate
 from dragoman.explain.history import history
 from dragoman.measure.database import RecordsFile, read
 from dragoman.measure.records import Attempt, EvaluationRow, Records, RunFacts
-from dragoman.train.schedule import learning_rate
+from dragoman.schedule import learning_rate
 from tests.explain import build
 
 

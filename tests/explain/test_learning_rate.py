@@ -6,7 +6,7 @@ import pytest
 from dragoman.config import Train
 from dragoman.explain.learning_rate import explain
 from dragoman.measure.records import Records, RunFacts
-from dragoman.train.schedule import learning_rate
+from dragoman.schedule import learning_rate
 from tests.explain import build
 
 

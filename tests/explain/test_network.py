@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman.explain.link_only import bounds
+from dragoman.explain.bounds_from_link import bounds
 from dragoman.explain.mismatches import byte_mismatches
 from dragoman.explain.network import explain
 from dragoman.measure.records import Probe, Records, RunFacts

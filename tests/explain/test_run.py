@@ -97,7 +97,7 @@ def test_explain_needs_no_torch() -> None:
         "import sys; sys.modules['torch'] = None; sys.modules['scipy'] = None\n"
         "from dragoman.explain.run import explain\n"
         "from dragoman.measure.records import Records, RunFacts\n"
-        "import dragoman.plan.step, dragoman.plan.flops\n"
+        "import dragoman.cost.step, dragoman.cost.flops\n"
         "print(len(explain(Records(RunFacts()))))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

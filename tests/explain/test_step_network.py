@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dragoman.explain.lens import bursts
+from dragoman.explain.burst_samples import bursts
 from dragoman.explain.step_network import correlation, explain
 from dragoman.measure.records import Records, RunFacts
 from tests.explain import build

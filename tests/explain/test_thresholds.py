@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dragoman.explain import checkpoint, device, learning_rate, lens, mismatches, outside
+from dragoman.explain import burst_samples, checkpoint, device, learning_rate, mismatches, time_outside_steps
 from dragoman.explain.counterfactual import faster_rate, without_exchange
 from dragoman.explain.gpus import gpu_use
 from dragoman.explain.history import divergence, rise
-from dragoman.explain.parts import step_parts
+from dragoman.explain.step_breakdown import step_parts
 from dragoman.explain.step_network import correlation
 from dragoman.explain.straggler import straggler
 from tests.explain import build
@@ -47,7 +47,7 @@ def test_a_tenth_of_the_time_outside_steps_is_worth_advice(share: float, count: 
     for event in records.events:
         if event.kind == "evaluation":
             event.seconds = share / (1 - share) * training / 2
-    advice = outside.outside_advice(records)
+    advice = time_outside_steps.outside_advice(records)
     assert len(advice) == count
     assert all("6%" in text or "5%" in text for text in advice)  # half of it
 
@@ -171,8 +171,8 @@ def test_a_correlation_needs_ten_points_that_vary() -> None:
 def test_the_busiest_quarter_is_found_wherever_it_lies() -> None:
     time = np.linspace(5.0, 6.0, 41)
     late = 1000.0 + np.clip((time - 5.6) / 0.2, 0, 1) * 80 + (time - 5.0) * 20
-    assert lens._busiest_quarter(time, late) == pytest.approx(0.85, abs=0.01)
-    assert lens._busiest_quarter(time, time) == pytest.approx(0.25, abs=0.001)
-    assert lens._busiest_quarter(time[:7], late[:7]) is None, "too few samples"
-    assert lens._busiest_quarter(time[:8], time[:8]) == pytest.approx(0.25, abs=0.001)
-    assert lens._busiest_quarter(time, -late) is None, "a counter that runs back"
+    assert burst_samples._busiest_quarter(time, late) == pytest.approx(0.85, abs=0.01)
+    assert burst_samples._busiest_quarter(time, time) == pytest.approx(0.25, abs=0.001)
+    assert burst_samples._busiest_quarter(time[:7], late[:7]) is None, "too few samples"
+    assert burst_samples._busiest_quarter(time[:8], time[:8]) == pytest.approx(0.25, abs=0.001)
+    assert burst_samples._busiest_quarter(time, -late) is None, "a counter that runs back"

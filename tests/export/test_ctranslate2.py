@@ -12,11 +12,11 @@ import sentencepiece
 import torch
 
 from dragoman import engines
+from dragoman.checkpoint import saved_model
 from dragoman.decode import Options
 from dragoman.decode.translate import encode, hypotheses
 from dragoman.errors import UsageError
 from dragoman.export.export import export
-from dragoman.train import models
 from tests.decode.models import SENTENCES, make_run
 
 GREEDY = Options(beam=1, max_length=12)
@@ -55,7 +55,7 @@ def test_an_exported_folder_is_a_model_that_knows_its_languages(run: Path, folde
 
 def test_sentences_longer_than_any_table_of_positions_are_translated_alike(run: Path, folder: Path) -> None:
     text = " ".join(SENTENCES[:60])
-    loaded = models.load([run], torch.device("cpu"))
+    loaded = saved_model.load([run], torch.device("cpu"))
     tokenizer = loaded.tokenizer
     (ours,) = hypotheses(loaded.model, encode(tokenizer, [text]), Options(beam=1, max_length=600))
     translator = ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)

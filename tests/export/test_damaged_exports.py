@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from dragoman import engines
+from dragoman.checkpoint.manifest import MANIFEST_FILE
 from dragoman.decode import Options
 from dragoman.errors import CheckpointError, DataError, DragomanError, UsageError
 from dragoman.export import ctranslate2
 from dragoman.export.export import export
-from dragoman.manifest import MANIFEST_FILE
 from tests import damage
 from tests.damage import Damage
 from tests.decode import models

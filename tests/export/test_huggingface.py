@@ -15,7 +15,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, 
 from dragoman import engines
 from dragoman.config import VocabularySettings
 from dragoman.data import files
-from dragoman.data.clean import normalise
+from dragoman.data.filters import normalise
 from dragoman.data.tokens import Tokenizer, learn
 from dragoman.decode import Options
 from dragoman.decode.translate import encode

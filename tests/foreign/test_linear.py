@@ -16,10 +16,11 @@ import dragoman.explain
 import dragoman.foreign
 import dragoman.plan
 import dragoman.report
-from dragoman.foreign import cluster, fairseq, faults, figures, nmon, nvidia, openseq2seq, read, rows
+from dragoman import figures
+from dragoman.foreign import cluster, fairseq, faults, nmon, nvidia, openseq2seq, read, rows
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
-from dragoman.foreign.gathered import Gathered
+from dragoman.foreign.log_facts import Gathered
 from tests.foreign import logs
 
 LENGTH = 100_000  # takes milliseconds; what grows with the square of it takes half a minute and more

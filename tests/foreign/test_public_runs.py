@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman import figures
 from dragoman.explain.finding import Finding
-from dragoman.foreign import figures, rows
+from dragoman.foreign import rows
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 

@@ -16,17 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman import config
+from dragoman import config, figures
 from dragoman.config import CleanRules, Section, Training
 from dragoman.data import archive, formats
 from dragoman.data.batches import Batches, Position, StepSize
-from dragoman.data.clean import Cleaner
 from dragoman.data.corpus import RawPair
+from dragoman.data.filters import Cleaner
 from dragoman.data.recipes.sgm import sgm_to_lines
 from dragoman.data.store import VOCABULARY_FILE, DataSet
 from dragoman.data.tokens import Tokenizer
 from dragoman.decode.documents import format_of
-from dragoman.foreign import figures
 from tests.fuzz import seeds
 
 Feed = Callable[[bytes], object]

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from dragoman import engines
+from dragoman.checkpoint import saved_model, saved_state
 from dragoman.data.tokens import Tokenizer
 from dragoman.explain.run import explain
 from dragoman.measure import database
@@ -17,7 +18,7 @@ from dragoman.model import Transformer
 from dragoman.report import write
 from dragoman.rundir import RunFolder
 from dragoman.sync.world import World
-from dragoman.train import checkpoint, models, optimizer, resume
+from dragoman.train import optimizer, resume
 from dragoman.train.state import State
 from tests.fuzz import seeds
 from tests.fuzz.feeds import Opened, is_one_of_many
@@ -60,13 +61,13 @@ def saved(name: str, shared: Path, own: Path) -> Opened:
 
 
 def _translate_with(run: RunFolder) -> None:
-    engines.load_weights(run.path, average=1)
-    (best,) = models.find_several(run.path, 1, "best")
-    models.load([best], torch.device("cpu"))
+    saved_model.load_weights(run.path, average=1)
+    (best,) = saved_model.find_several(run.path, 1, "best")
+    saved_model.load([best], torch.device("cpu"))
 
 
 def _resume(run: RunFolder, state: State) -> None:
-    checkpoint.verify(run.checkpoint(1))
+    saved_state.verify(run.checkpoint(1))
     resume.restore(state, run, 1, [0], _Alone(0, 1, 0, 1, torch.device("cpu")))
     state.best()
 
@@ -80,7 +81,7 @@ def languages(shared: Path, own: Path) -> Opened:
 
     def feed(data: bytes) -> None:
         run.provenance.write_bytes(data)
-        engines.load_weights(run.path)
+        saved_model.load_weights(run.path)
         if is_one_of_many(data):
             write.write(records, findings, run.path)
 

@@ -23,6 +23,7 @@ from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-unty
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 
+from dragoman.checkpoint import saved_state
 from dragoman.config import Model, Training
 from dragoman.data import card, store
 from dragoman.data.batches import Position
@@ -34,7 +35,7 @@ from dragoman.plan import document, request
 from dragoman.rundir import RunFolder
 from dragoman.sync.choice import Choice
 from dragoman.sync.exchange import Way
-from dragoman.train import checkpoint, optimizer
+from dragoman.train import optimizer, saver
 from dragoman.train.state import State
 from tests.decode import models
 from tests.decode.documents import test_documents as documents
@@ -56,7 +57,7 @@ def write(folder: Path) -> None:
     scores = {"bleu": Score(value=20.5, signature="x"), "chrf": Score(value=40.0, signature="x")}
     state.history = [Evaluation(step=1, eval_loss=3.5, train_sample_loss=3.0, seconds=1.5, **scores)]
     state.choice = Choice(way=Way(), why="asked for", asked={}, rank_hosts=[0])
-    checkpoint.write(run.checkpoint(1), 1, checkpoint.contents(state, tokenizer.model, 1, "f" * 64))
+    saved_state.write(run.checkpoint(1), 1, saver.contents(state, tokenizer.model, 1, "f" * 64))
     run.provenance.write_text(json.dumps({"source_language": "en", "target_language": "de", "ranks": 1}))
     run.records.write_bytes(records("slow-link-1"))
     run.plan.write_text(

@@ -45,7 +45,7 @@ class Held:
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "dragoman.launch.agent"],
+            [sys.executable, "-m", "dragoman.launch.agent", "dragoman.launch.calls"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -3,11 +3,11 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Model
+from dragoman.cost.size import parameters
 from dragoman.data.tokens import EOS
 from dragoman.errors import ConfigError
 from dragoman.model import Transformer
 from dragoman.model.transformer import shift_right, sinusoids
-from dragoman.plan.size import parameters
 from tests.model import reference
 
 VOCABULARY = 40

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from dragoman.config import Sync
+from dragoman.cost.step import buckets, exposed_after
 from dragoman.plan.cluster import Cluster, Link
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast, Way, ways
-from dragoman.plan.step import buckets, exposed_after
 from tests.plan import build
 
 

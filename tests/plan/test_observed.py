@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UsageError
-from dragoman.explain.parts import step_parts
+from dragoman.explain.step_breakdown import step_parts
 from dragoman.measure import database
 from dragoman.plan.cluster import Cluster, Link
 from dragoman.plan.forecast import Forecast, Way

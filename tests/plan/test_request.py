@@ -24,7 +24,7 @@ V100S = Request(Training(), hosts=2, workers=2, link="1gbit", gpu="V100")
     ("changes", "complaint"),
     [
         ({"gpu": None}, "what computes is not known"),
-        ({"gpu": "V100", "wants_calibration": True}, "more than once"),
+        ({"gpu": "V100", "calibrate": lambda work: work}, "more than once"),
         ({"gpu": "Z80"}, "Z80: not in the table"),
         ({"link": None}, "nothing said of what joins them"),
         ({"link": "fast"}, "--link fast: not a rate"),

@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.config import Data, Sync, Training
+from dragoman.cost import flops
 from dragoman.errors import UsageError
-from dragoman.plan import flops
 from dragoman.plan.work import Corpus, Work
 from tests.plan import build
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.run import explain
 from dragoman.measure.records import Records
 from dragoman.report import charts, summary, units
@@ -46,7 +46,7 @@ def test_a_step_without_the_exchange_is_drawn_as_it_is_told(probed: float | None
     without, step = drawn.traces[0]["x"]
     assert step == pytest.approx(finding.numbers["step_seconds"], rel=1e-4)
     assert without == pytest.approx(finding.numbers["step_seconds_without_exchange"], rel=1e-4)
-    assert f"would take {words.seconds(without)} without" in finding.answer
+    assert f"would take {format_units.seconds(without)} without" in finding.answer
 
 
 def test_no_traffic_is_drawn_where_the_answer_says_that_there_was_none() -> None:
@@ -81,9 +81,9 @@ def test_one_is_not_several() -> None:
     records = explain_build.records(ranks=1, hosts=1)
     assert "by 1 rank:" in answer(records, "step_time") or "by 1 rank," in answer(records, "step_time")
     assert "1 rank on 1 host" in summary.headline(records, explain(records))
-    assert words.counted(1, "step") == "1 step"
-    assert words.counted(2000, "step") == "2,000 steps"
-    assert words.counted(1, "microbatch", "microbatches") == "1 microbatch"
+    assert format_units.counted(1, "step") == "1 step"
+    assert format_units.counted(2000, "step") == "2,000 steps"
+    assert format_units.counted(1, "microbatch", "microbatches") == "1 microbatch"
 
 
 def test_points_of_traffic_are_the_bytes_per_step_of_the_answer() -> None:

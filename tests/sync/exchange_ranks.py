@@ -21,7 +21,7 @@ from dragoman.model import Transformer
 from dragoman.sync import auto, choice
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
-from dragoman.sync.courier import Courier
+from dragoman.sync.bucket_sender import Courier
 from dragoman.sync.exchange import Exchange, Way
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology

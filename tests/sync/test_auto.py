@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.config import Sync
-from dragoman.plan.step import buckets
+from dragoman.cost.step import buckets
 from dragoman.sync.auto import Step, Tried, bucket_sizes, expect, pick
 from dragoman.sync.exchange import Way
 

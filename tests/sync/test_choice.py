@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.config import Sync
-from dragoman.plan.step import bucket_bytes_for
+from dragoman.cost.step import bucket_bytes_for
 from dragoman.sync.choice import Choice, Link, decide
 from dragoman.sync.exchange import Way
 from dragoman.sync.topology import Topology

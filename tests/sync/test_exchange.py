@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.plan.step import WIRE_BYTES, bytes_per_host
+from dragoman.cost.step import WIRE_BYTES, bytes_per_host
 from testbed import Cluster
 from tests import ranks
 from tests.ranks import Ended

@@ -7,12 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from dragoman.checkpoint import saved_state
+from dragoman.checkpoint.saved_state import SavedState
 from dragoman.errors import DragomanError
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from dragoman.sync import world as worlds
-from dragoman.train import checkpoint, optimizer
-from dragoman.train.checkpoint import SavedState
+from dragoman.train import optimizer
 from tests.train import runs
 from tests.train.conftest import Here
 from tests.train.runs import Task
@@ -84,7 +85,7 @@ def test_bad_steps_in_a_row_stop_the_run_and_the_good_checkpoint_stays(
     assert "a lower train.rate" in str(error.value)
     folder = RunFolder(tmp_path)
     assert folder.checkpoint_steps() == [4]
-    assert checkpoint.verify(folder.checkpoint(4)).step == 4
+    assert saved_state.verify(folder.checkpoint(4)).step == 4
     assert "Finished" not in runs.log(tmp_path)
 
 
@@ -107,4 +108,4 @@ def test_an_absurd_rate_ends_two_ranks_with_exit_code_1(task: Task, tmp_path: Pa
     assert "Traceback" not in result.stderr
     folder = RunFolder(tmp_path)
     for step in folder.checkpoint_steps():  # whole, whatever became of the weights
-        checkpoint.verify_only(folder.checkpoint(step), checkpoint.REQUIRED)
+        saved_state.verify_only(folder.checkpoint(step), saved_state.REQUIRED)

@@ -11,12 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dragoman import manifest
+from dragoman.checkpoint import manifest, saved_model, saved_state
+from dragoman.checkpoint.saved_state import MODEL_FILE, OPTIMIZER_FILE, STATE_FILE
 from dragoman.data.store import VOCABULARY_FILE
 from dragoman.errors import CheckpointError, DataError
 from dragoman.rundir import RunFolder
-from dragoman.train import checkpoint, models
-from dragoman.train.checkpoint import MODEL_FILE, OPTIMIZER_FILE, STATE_FILE
 from tests import damage
 from tests.decode.models import make_run, vocabulary
 from tests.train import runs
@@ -34,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 def sign(folder: Path) -> None:
     """A manifest to suit whatever is there: what a checksum cannot tell."""
     there = {path.name for path in folder.iterdir()}
-    purposes = {name: purpose for name, purpose in checkpoint.PURPOSES.items() if name in there}
+    purposes = {name: purpose for name, purpose in saved_state.PURPOSES.items() if name in there}
     manifest.write(folder, purposes, step=1)
 
 
@@ -79,7 +78,7 @@ def test_a_config_that_does_not_fit_the_weights_is_refused_at_once(
         sign(folder)
     began = time.monotonic()
     with pytest.raises(CheckpointError) as error:
-        models.load([folder], CPU)
+        saved_model.load([folder], CPU)
     assert time.monotonic() - began < 2
     assert error.value.path in [str(folder / name) for name in (CONFIG_FILE, MODEL_FILE)[: 1 + is_signed]]
 
@@ -88,7 +87,7 @@ def test_a_vocabulary_that_does_not_fit_the_weights_is_refused(folder: Path) -> 
     (folder / VOCABULARY_FILE).write_bytes(vocabulary(size=100).model)
     sign(folder)
     with pytest.raises(CheckpointError, match=r"embedding\.weight has shape \(120, 32\)"):
-        models.load([folder], CPU)
+        saved_model.load([folder], CPU)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_weights_of_another_kind_are_refused(folder: Path, change: dict[str, tor
     save_file(load_file(folder / MODEL_FILE) | change, folder / MODEL_FILE)
     sign(folder)
     with pytest.raises(CheckpointError, match=min(change)) as error:
-        models.load([folder], CPU)
+        saved_model.load([folder], CPU)
     assert error.value.path == str(folder / MODEL_FILE)
 
 
@@ -112,7 +111,7 @@ def test_weights_of_another_kind_are_refused(folder: Path, change: dict[str, tor
 def test_a_weight_that_is_no_number_is_noticed(folder: Path, value: float) -> None:
     name = change_a_weight(folder, value)
     with pytest.raises(CheckpointError, match=f"{name} holds") as error:
-        models.load([folder], CPU)
+        saved_model.load([folder], CPU)
     assert error.value.path == str(folder / MODEL_FILE)
 
 
@@ -120,7 +119,7 @@ def test_weights_whose_sum_is_no_number_are_still_numbers(folder: Path) -> None:
     weights = load_file(folder / MODEL_FILE)
     weights["embedding.weight"].fill_(3e38)
     save_file(weights, folder / MODEL_FILE)
-    assert checkpoint.finite_weights(folder).keys() == weights.keys()
+    assert saved_state.finite_weights(folder).keys() == weights.keys()
 
 
 @pytest.mark.parametrize("name", [MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE, manifest.MANIFEST_FILE])
@@ -130,12 +129,12 @@ def test_no_damage_passes_for_a_model(tmp_path: Path, name: str) -> None:
         folder = RunFolder(runs.copy_stopped_at(whole, tmp_path / str(number), 1)).checkpoint(1)
         harm(folder / name, Random(number))
         with pytest.raises(DataError, match=name) as error:
-            checkpoint.verify_only(folder, checkpoint.REQUIRED_TO_TRANSLATE)
+            saved_state.verify_only(folder, saved_state.REQUIRED_TO_TRANSLATE)
         assert isinstance(error.value, CheckpointError)
         if number % 2 and name != manifest.MANIFEST_FILE and (folder / name).is_file():
             sign(folder)  # then it is for those who read the file to say so, or it is harmless
             try:
-                models.load([folder], CPU)
+                saved_model.load([folder], CPU)
             except DataError as refused:
                 assert refused.path in [str(folder / name), str(folder / MODEL_FILE)]
 

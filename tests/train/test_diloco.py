@@ -7,9 +7,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from dragoman.checkpoint import saved_state
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
-from dragoman.train import checkpoint
 from tests.train import hosts, runs
 from tests.train.conftest import Here, Made
 from tests.train.runs import Task
@@ -46,8 +46,8 @@ def test_it_is_evaluated_and_saved_where_rounds_end_and_says_so(whole: Path) -> 
     assert log.count("evaluate.every = 16 is taken as 18, a multiple of sync.inner_steps") == 1
     assert log.count("checkpoint.every = 8 is taken as 12, a multiple of sync.inner_steps") == 1
     for step in folder.replica(1).steps():
-        checkpoint.verify_replica(folder.replica(1).at(step))
-        checkpoint.verify(folder.checkpoint(step))
+        saved_state.verify_replica(folder.replica(1).at(step))
+        saved_state.verify(folder.checkpoint(step))
 
 
 def test_the_records_tell_the_mode_and_how_often_replicas_meet(whole: Path) -> None:

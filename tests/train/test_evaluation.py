@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman.checkpoint import saved_model
+from dragoman.checkpoint.saved_state import SavedState
 from dragoman.data.batches import load
 from dragoman.data.store import DataSet
 from dragoman.rundir import RunFolder
-from dragoman.train import models
-from dragoman.train.checkpoint import SavedState
 from dragoman.train.step import tensors
 from tests.train import runs
 from tests.train.conftest import Here
@@ -34,7 +34,7 @@ def test_losses_are_those_of_a_direct_computation(here: Here, tmp_path: Path) ->
     """Sentence by sentence, without dropout, with the smoothing of training."""
     here.train(tmp_path, "train.steps=3", "evaluate.train_sample_pairs=50")
     evaluation = last_state(tmp_path).history[-1]
-    model = models.load([tmp_path], CPU).model
+    model = saved_model.load([tmp_path], CPU).model
     data = DataSet(here.task.data)
     sample = np.arange(50) * len(data.train) // 50
     for part, rows, found in (

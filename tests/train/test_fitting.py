@@ -10,9 +10,9 @@ from dragoman import config
 from dragoman.config import Training
 from dragoman.measure import clock, database
 from dragoman.rundir import RunFolder
+from dragoman.schedule import learning_rate
 from dragoman.train import fitting
 from dragoman.train.fitting import TIMED_STEPS, Costs
-from dragoman.train.schedule import learning_rate
 from dragoman.train.stopping import StopReason
 from tests.train import runs
 from tests.train.conftest import Here

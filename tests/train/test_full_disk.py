@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.checkpoint import saved_state
 from dragoman.errors import DragomanError
 from dragoman.rundir import RunFolder
-from dragoman.train import checkpoint
 from dragoman.train.saver import FolderSaver
 from tests.train import runs
 from tests.train.conftest import Here
@@ -42,7 +42,7 @@ def _free(folder: Path) -> int:
 def sound_checkpoints(run: Path) -> list[int]:
     folder = RunFolder(run)
     for step in folder.checkpoint_steps():
-        checkpoint.verify(folder.checkpoint(step))
+        saved_state.verify(folder.checkpoint(step))
     return folder.checkpoint_steps()
 
 

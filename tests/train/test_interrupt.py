@@ -10,9 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dragoman.checkpoint import saved_model, saved_state
+from dragoman.checkpoint.saved_state import SavedState
 from dragoman.rundir import RunFolder
-from dragoman.train import checkpoint, interrupt, loop, models
-from dragoman.train.checkpoint import SavedState
+from dragoman.train import interrupt, loop
 from dragoman.train.interrupt import Interrupt
 from dragoman.train.stopping import StopReason
 from tests.train import runs
@@ -51,7 +52,7 @@ def test_a_signal_saves_and_tells_the_command_to_go_on(
 
 def last_state(run: Path) -> SavedState:
     folder = RunFolder(run)
-    return checkpoint.saved_state(folder.checkpoint(folder.checkpoint_steps()[-1]))
+    return saved_state.saved_state(folder.checkpoint(folder.checkpoint_steps()[-1]))
 
 
 def interrupted(here: Here, run: Path, number: int, *settings: str) -> None:
@@ -79,7 +80,7 @@ def test_after_ctrl_c_the_model_is_scored_and_may_be_the_best(
     ]
     folder = RunFolder(tmp_path)
     assert folder.best.resolve() == folder.checkpoint(stopped.step)
-    assert models.newer_than_used(tmp_path) is None
+    assert saved_model.note_on_newer(tmp_path) == []
     if stopped.step < runs.LAST:  # it goes on as one that was never stopped
         here.train(tmp_path, "evaluate.metric=loss")
         assert runs.trained(tmp_path) == runs.trained(unbroken(1))

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from dragoman.checkpoint import saved_state
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
-from dragoman.train import checkpoint
 from tests.train import hosts, runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
@@ -36,7 +36,7 @@ def test_rank_0_moves_to_another_host_and_back_and_the_run_goes_on_bit_for_bit(
     assert [attempt.first_step for attempt in kept.attempts] == [1, HALF + 1, 33]
     assert sorted(set(runs.steps_in_log(folder.path))) == list(range(1, runs.LAST + 1))
     assert folder.best.resolve().parent == folder.checkpoints.resolve()
-    checkpoint.verify(folder.best)
+    saved_state.verify(folder.best)
     assert not [path for path in tmp_path.rglob("*") if ".unfinished" in path.name or ".seen" in path.name]
 
 
@@ -51,7 +51,7 @@ def test_where_rank_0_has_the_run_the_others_get_its_newest_checkpoint_and_keep_
     assert "sent from a to b, c: the checkpoint of step 40" in result.stdout
     assert result.stdout.count("sent from") == 1
     for host in "bc":
-        checkpoint.verify(RunFolder(tmp_path / host / "run").checkpoint(40))
+        saved_state.verify(RunFolder(tmp_path / host / "run").checkpoint(40))
     assert RunFolder(tmp_path / "c" / "run").checkpoint_steps() == [40]
     assert len(RunFolder(tmp_path / "b" / "run").checkpoint_steps()) <= 2  # the newest, and the best
 

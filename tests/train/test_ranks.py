@@ -6,9 +6,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from dragoman.checkpoint.saved_state import SavedState
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
-from dragoman.train.checkpoint import SavedState
 from tests.train import runs
 from tests.train.conftest import Here, Unbroken
 from tests.train.runs import Task

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.trainings import Outcome
 from benchmarks.truth import Bench, wrong
-from dragoman.plan.step import ring_bytes
+from dragoman.cost.step import ring_bytes
 
 pytestmark = pytest.mark.alone  # a busy core is one of the causes
 BYTES_TOLERANCE = 0.15

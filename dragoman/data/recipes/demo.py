@@ -16,10 +16,10 @@ SEED = 1
 
 
 def collect(folder: Path, fetch: Fetch) -> Collected:
-    from dragoman.data import demo
+    from dragoman import demo_corpus
 
-    train = _write(folder, "train", demo.pairs(TRAIN_PAIRS, SEED))
-    held_out = iter(demo.held_out(DEV_PAIRS + TEST_PAIRS, SEED))
+    train = _write(folder, "train", demo_corpus.pairs(TRAIN_PAIRS, SEED))
+    held_out = iter(demo_corpus.held_out(DEV_PAIRS + TEST_PAIRS, SEED))
     dev = _write(folder, "dev", islice(held_out, DEV_PAIRS))
     test = _write(folder, "test", held_out)
     return Collected((train,), dev, test)

@@ -81,8 +81,8 @@ def learning_rate(records: Records, finding: Finding) -> Chart | Missing:
 
 def planned_rates(settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
     """Steps and rates of the config's schedule; None for a run that has no such config."""
+    from dragoman import schedule
     from dragoman.config import Train
-    from dragoman.train import schedule
 
     names = ("schedule", "rate", "warmup_steps", "steps")
     mine = {name: settings.get(f"train.{name}") for name in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.duration import PARTS
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
@@ -40,7 +40,7 @@ def duration_split(records: Records, finding: Finding) -> Chart | Missing:
         "margin": {"l": 4, "r": 12},
         "hovermode": "closest",
     }
-    spoken = ", ".join(f"{name} {words.seconds(value)}" for name, _, value in parts)
+    spoken = ", ".join(f"{name} {format_units.seconds(value)}" for name, _, value in parts)
     return Chart(title, f"The bar is the whole run: {spoken}.", traces, layout, height=104)
 
 
@@ -52,7 +52,8 @@ def _part(name: str, color: str, value: float, scale: int, total: float) -> Trac
         "y": [""],
         "name": name,
         "marker": {"color": color, "line": {"color": "--surface", "width": 1}},
-        "hovertemplate": f"{name}: {words.seconds(value)} ({words.share(value / total)})<extra></extra>",
+        "hovertemplate": f"{name}: {format_units.seconds(value)} ({format_units.share(value / total)})"
+        "<extra></extra>",
     }
 
 

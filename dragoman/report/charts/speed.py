@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.finding import Finding
-from dragoman.explain.parts import phases_within
+from dragoman.explain.step_breakdown import phases_within
 from dragoman.measure.records import PHASES, Records, Table
 from dragoman.report.charts import thin
 from dragoman.report.charts.figure import (
@@ -132,7 +132,7 @@ def utilisation(records: Records, finding: Finding) -> Chart | Missing:
         note = "Share of all cores that were busy, host by host, whatever ran on them."
         got = finding.numbers.get("cpu_share")
         if isinstance(got, float):
-            note += f" In steps the ranks got {words.share(got)} of the CPU time that they wanted."
+            note += f" In steps the ranks got {format_units.share(got)} of the CPU time that they wanted."
     else:
         return Missing("Utilisation over time", "neither GPUs nor CPUs were watched")
     layout = {"xaxis": axis(unit), "yaxis": axis("share", tickformat=".0%", range=[0, 1.05])}

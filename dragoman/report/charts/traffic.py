@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dragoman.explain import words
+from dragoman import format_units
 from dragoman.explain.counterfactual import link_rate
 from dragoman.explain.finding import Finding
 from dragoman.explain.traffic import bytes_of_steps, is_one_machine
@@ -30,13 +30,14 @@ def with_and_without(records: Records, finding: Finding) -> Chart | Missing:
         "orientation": "h",
         "y": list(names.values())[::-1],
         "x": numbers(seconds[::-1]),
-        "text": [words.seconds(value) for value in seconds[::-1]],
+        "text": [format_units.seconds(value) for value in seconds[::-1]],
         "textposition": "outside",
         "cliponaxis": False,
         "marker": {"color": ["--phase-forward", "--phase-exchange"]},
         "hovertemplate": "%{y}: %{text}<extra></extra>",
     }
-    note = f"{words.seconds(seconds[0])} as trained, {words.seconds(seconds[1])} without the exchange"
+    trained, without = map(format_units.seconds, seconds[:2])
+    note = f"{trained} as trained, {without} without the exchange"
     prefix = "step_seconds_without_exchange: "
     how = [text.removeprefix(prefix) for text in finding.evidence if text.startswith(prefix)]
     note += f": {how[0]}." if how else "."
@@ -57,7 +58,7 @@ def traffic_over_time(records: Records, finding: Finding) -> Chart | Missing:
     capacity = link_rate(records)
     if capacity is not None:
         most = float(np.nanmax(sent_bits))
-        note += f" The link was measured at {words.rate(capacity)}."
+        note += f" The link was measured at {format_units.rate(capacity)}."
         if 0 < capacity < _FAR_ABOVE * most and len(traces[0]["x"]):
             ends = [traces[0]["x"][0], traces[0]["x"][-1]]
             traces.append(line(ends, [capacity] * 2, "link, measured", "--muted", dash="dash"))
@@ -79,7 +80,9 @@ def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Mis
     traces = [dots(8 * rates, seconds, "some steps together", "--series-1", size=6, opacity=0.55)]
     if each > 0 and rates.max() > 0:
         some = np.linspace(max(rates.min(), rates.max() / 50), rates.max(), 60)
-        traces.append(line(8 * some, each / some, f"{words.size(each)} per step", "--muted", dash="dash"))
+        traces.append(
+            line(8 * some, each / some, f"{format_units.size(each)} per step", "--muted", dash="dash")
+        )
     layout = {
         "xaxis": axis("bits per second sent by a host", tickformat="~s"),
         "yaxis": axis("seconds per step", range=[0, float(seconds.max()) * 1.1]),

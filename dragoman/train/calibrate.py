@@ -1,0 +1,122 @@
+"""`plan --calibrate`: half a minute of real steps on this machine, and the pace that they come to."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median, quantiles
+
+from pydantic import BaseModel
+
+from dragoman import config, temporary
+from dragoman.cost.step import ring_bytes
+from dragoman.errors import DragomanError
+from dragoman.plan import pace as paces
+from dragoman.plan.estimate import Estimate
+from dragoman.plan.pace import Pace
+from dragoman.plan.work import Work
+
+SECONDS = 30.0
+_MOST_SECONDS = 600.0  # with start-up, and a step that takes longer than the measurement should
+_LEAST_DOUBT = 0.10  # the machine a minute later
+_DRAG_DOUBT = 0.5
+_FAILURE = re.compile(r"^(?:\[rank\d+\]: )?([\w.]*Error: .+)$", re.MULTILINE)
+
+
+class Request(BaseModel):
+    """What the ranks are told."""
+
+    settings: str = "config.toml"  # beside the request
+    vocabulary: int
+    source_tokens: float  # of a sentence, where there is no data
+    target_tokens: float
+    data: str | None
+    seconds: float
+
+
+class Measured(BaseModel):
+    """What they answer: of each step, the slowest rank's seconds."""
+
+    device: str
+    ranks: int
+    flops: list[float]  # of the rank that has the most
+    without_exchange: list[float]  # forward and backward
+    with_exchange: list[float]  # the same, and the exposed exchange
+    serial: list[float]
+    data: list[float]
+    memory_bytes: float  # of the largest rank, at its most
+
+
+def calibrate(work: Work, workers: int, data: Path | None, seconds: float = SECONDS) -> Pace:
+    """Of so many ranks at once on this machine."""
+    return pace_of(measure(work, workers, data, seconds), work)
+
+
+def measure(work: Work, workers: int, data: Path | None, seconds: float = SECONDS) -> Measured:
+    request = Request(
+        vocabulary=work.corpus.vocabulary,
+        source_tokens=work.corpus.source_tokens.value,
+        target_tokens=work.corpus.target_tokens.value,
+        data=str(data.absolute()) if data else None,
+        seconds=seconds,
+    )
+    with temporary.folder("dragoman-plan-") as folder:
+        asked, answered = folder / "request.json", folder / "measured.json"
+        config.write(work.settings, asked.with_name(request.settings))
+        asked.write_text(request.model_dump_json(), encoding="utf-8")
+        command = [sys.executable, "-m", "dragoman.launch.ranks", str(workers)]
+        said = _run([*command, "-m", "dragoman.train.calibration_rank", str(asked), str(answered)])
+        if not answered.exists():
+            raise DragomanError(
+                f"no steps could be made here: {said}",
+                hint="--workers 1, a smaller data.microbatch, or --gpu",
+            )
+        return Measured.model_validate(json.loads(answered.read_text(encoding="utf-8")))
+
+
+def _run(command: list[str]) -> str:
+    """What the first rank to fail said last."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"not done in {_MOST_SECONDS:.0f} s"
+    failure = _FAILURE.search(done.stderr)
+    return failure[1] if failure else f"exit code {done.returncode}"
+
+
+def pace_of(measured: Measured, work: Work) -> Pace:
+    where = f"{len(measured.flops)} steps measured here, {measured.ranks} at once"
+    per_flop = [
+        seconds / count for seconds, count in zip(measured.without_exchange, measured.flops, strict=True)
+    ]
+    doubt = max(_LEAST_DOUBT, _spread(per_flop))
+    computing = median(measured.without_exchange)
+    return Pace(
+        device=measured.device,
+        seconds_per_flop=Estimate.within(sum(measured.without_exchange) / sum(measured.flops), doubt, where),
+        data_share=Estimate.within(median(measured.data) / computing, _DRAG_DOUBT, where),
+        serial_seconds_per_parameter=Estimate.within(median(measured.serial) / work.parameters, doubt, where),
+        drag_seconds_per_byte=_drag(measured, work, where),
+        used_bytes=Estimate.within(measured.memory_bytes, _LEAST_DOUBT, where),
+    )
+
+
+def _drag(measured: Measured, work: Work, where: str) -> Estimate:
+    """What exchanging costs where no link is in the way."""
+    if measured.ranks == 1:
+        return paces.CPU_DRAG_SECONDS if measured.device == "cpu" else paces.DRAG_SECONDS
+    pairs = zip(measured.with_exchange, measured.without_exchange, strict=True)
+    seconds = max(0.0, median(whole - without for whole, without in pairs))
+    sent = ring_bytes(measured.ranks, 4 * work.parameters)
+    return Estimate.within(seconds / sent, _DRAG_DOUBT, f"{where}, each with and without exchange")
+
+
+def _spread(values: list[float]) -> float:
+    """Half of what lies between the quarters, as a share of the middle one."""
+    if len(values) < 4:
+        return 0.25
+    first, middle, last = quantiles(values, n=4)
+    return (last - first) / 2 / middle

@@ -1,0 +1,147 @@
+"""A rank of a calibration: real steps of a config, each with and without its exchange, for so many seconds.
+
+    python -m dragoman.launch.ranks 2 -m dragoman.train.calibration_rank REQUEST ANSWER
+
+The one file of this folder that imports torch; it is run, never imported.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from dragoman import config
+from dragoman.config import Sync, Training
+from dragoman.cost import flops
+from dragoman.data.batches import Batches, StepSize
+from dragoman.data.batches import Step as Batch
+from dragoman.data.card import CorpusFacts
+from dragoman.data.store import DataSet, Part, PartWriter
+from dragoman.measure.phases import GpuPhases, Phases
+from dragoman.measure.records import PHASES
+from dragoman.model import Transformer
+from dragoman.sync import choice
+from dragoman.sync import topology as topologies
+from dragoman.sync import world as worlds
+from dragoman.sync.exchange import Way
+from dragoman.sync.world import World
+from dragoman.train import optimizer
+from dragoman.train.calibrate import Measured, Request
+from dragoman.train.state import State
+from dragoman.train.step import Stepper
+
+_PAIRS = 20_000  # of a corpus that is made up
+_SPREAD = 0.5  # of the logarithm of sentence lengths
+_SETTLING_STEPS = 2  # the first ones allocate memory
+_WANTED_STEPS = 6  # that fit into the time, or steps are made smaller
+_LEAST_STEPS = 4  # that are made, whatever time they take
+_PHASE = {name: number for number, name in enumerate(PHASES)}
+_MEETING = [_PHASE[name] for name in ("forward", "backward", "exchange")]
+
+
+def main(asked: Path, answered: Path) -> None:
+    request = Request.model_validate_json(asked.read_text(encoding="utf-8"))
+    settings = config.load(Training, asked.with_name(request.settings))
+    with worlds.join(settings.sync.timeout_seconds) as world:
+        torch.manual_seed(settings.train.seed)
+        own = asked.with_name(f"rank-{world.rank}")  # in the folder that whoever asks removes
+        data = DataSet(Path(request.data)) if request.data else made_up(own, request)
+        measured = Bench(settings, request.vocabulary, data, world).measure(request.seconds)
+        if world.is_main:
+            answered.write_text(measured.model_dump_json(), encoding="utf-8")
+
+
+def made_up(folder: Path, request: Request) -> Any:
+    """As much of a data set as batches need: random tokens, in sentences of the usual spread of lengths."""
+    random = np.random.default_rng(1)
+    length = random.lognormal(-(_SPREAD**2) / 2, _SPREAD, _PAIRS)
+    sides = []
+    for mean in (request.source_tokens, request.target_tokens):
+        lengths = np.maximum(1, np.rint(length * mean * random.uniform(0.8, 1.2, _PAIRS))).astype(np.int64)
+        sides.append((random.integers(4, request.vocabulary, int(lengths.sum()), np.uint32), lengths))
+    with PartWriter(folder) as writer:
+        writer.add(tuple(sides))
+    card = SimpleNamespace(corpora=[CorpusFacts(name="made up", weight=1.0, pairs=_PAIRS)])
+    return SimpleNamespace(train=Part(folder, np.uint32), card=card)
+
+
+class Bench:
+    """Makes steps and notes what the slowest rank took. Every method is collective."""
+
+    def __init__(self, settings: Training, vocabulary: int, data: Any, world: World):
+        self._settings, self._vocabulary, self._data, self._world = settings, vocabulary, data, world
+        model = Transformer(settings.model, vocabulary).to(world.device)
+        self._state = State(settings, model, optimizer.build(model, settings.train))
+        self._phases = GpuPhases() if world.device.type == "cuda" else Phases()
+        # In the plainest way: the others are reckoned from it.
+        self._exchange = choice.build(model, world, topologies.find(world), Way(), Sync())
+        self._make_steps_of(1)
+        self._stepper.settle(next(self._batches.after(self._state.position)))
+
+    def measure(self, seconds: float) -> Measured:
+        for _ in range(_SETTLING_STEPS):
+            first = self._step()
+        took = first["without_exchange"] + first["with_exchange"]
+        self._make_steps_of(max(1, int(seconds / _WANTED_STEPS / took)))
+        rows: list[dict[str, float]] = []
+        began = time.monotonic()
+        while len(rows) < _LEAST_STEPS or self._world.most([time.monotonic() - began])[0] < seconds:
+            rows.append(self._step())
+        on_gpu = self._world.device.type == "cuda"
+        return Measured(
+            device=torch.cuda.get_device_name(self._world.device) if on_gpu else "cpu",
+            ranks=self._world.size,
+            memory_bytes=self._world.most([self._memory_bytes()])[0],
+            **{name: [row[name] for row in rows] for name in first},
+        )
+
+    def _make_steps_of(self, microbatches: int) -> None:
+        """So many on each rank, or as many as a step of the config has."""
+        data = self._settings.data
+        step = min(data.step, data.microbatch * microbatches * self._world.size)
+        size = StepSize(step, data.microbatch, data.unit)
+        self._batches = Batches(self._data, size, self._settings.train.seed)
+        self._stepper = Stepper(self._state, self._exchange, self._batches, self._world, self._phases)
+        self._steps = self._batches.after(self._state.position)
+
+    def _step(self) -> dict[str, float]:
+        batch = next(self._steps)
+        without = self._world.most([self._stepper.seconds_without_exchange(batch)])[0]
+        self._phases.begin("data")
+        self._stepper.update(batch, stop_wanted=False)
+        phases = self._phases.end_step()
+        self._state.step += 1
+        names = ("flops", "with_exchange", "serial", "data")
+        own = [
+            self._flops(batch),
+            phases[_MEETING].sum(),
+            phases[_PHASE["optimizer"]],
+            phases[_PHASE["data"]],
+        ]
+        slowest = self._world.most([float(value) for value in own])
+        return {"without_exchange": without, **dict(zip(names, slowest, strict=True))}
+
+    def _flops(self, batch: Batch) -> float:
+        """Of this rank's share."""
+        total = 0.0
+        for number in batch.share(self._world.rank, self._world.size):
+            loaded = self._batches.load(batch.microbatches[number])
+            tokens = len(loaded.source), len(loaded.target), len(loaded.source_lengths)
+            total += flops.step(self._settings.model, self._vocabulary, *tokens)
+        return total
+
+    def _memory_bytes(self) -> float:
+        if self._world.device.type == "cuda":
+            return float(torch.cuda.max_memory_reserved())
+        return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

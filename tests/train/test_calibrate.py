@@ -1,0 +1,58 @@
+"""train/calibrate.py: real steps on this machine, and what is made of their seconds."""
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.plan.work import Work
+from dragoman.train.calibrate import Measured, measure, pace_of
+from tests.plan import build
+
+
+def measured(ranks: int = 2) -> Measured:
+    return Measured(
+        device="cpu",
+        ranks=ranks,
+        flops=[2e9] * 5,
+        without_exchange=[0.20, 0.21, 0.20, 0.19, 0.20],
+        with_exchange=[0.30, 0.31, 0.30, 0.29, 0.30],
+        serial=[0.01] * 5,
+        data=[0.002] * 5,
+        memory_bytes=5e8,
+    )
+
+
+def test_pace_is_seconds_over_work() -> None:
+    work = build.work()
+    pace = pace_of(measured(), work)
+    assert pace.seconds_per_flop.value == pytest.approx(1e-10)
+    assert pace.drag_seconds_per_byte.value == pytest.approx(0.1 / (4 * work.parameters))
+    assert pace.data_share.value == pytest.approx(0.01)
+    assert "5 steps measured here, 2 at once" in pace.seconds_per_flop.source
+
+
+def test_one_rank_tells_nothing_of_the_exchange() -> None:
+    assert "gloo" in pace_of(measured(ranks=1), build.work()).drag_seconds_per_byte.source
+
+
+def test_unsteady_steps_make_a_wide_interval() -> None:
+    shaky = measured().model_copy(update={"without_exchange": [0.1, 0.3, 0.1, 0.3, 0.2]})
+    assert pace_of(shaky, build.work()).seconds_per_flop.high > 1.4e-10
+
+
+def test_ranks_make_real_steps_for_as_long_as_they_are_asked() -> None:
+    work, ranks = build.work(step=2_000, microbatch=500), 2
+    found = measure(work, ranks, None, seconds=1.0)
+    assert found.ranks == ranks
+    assert len(found.flops) >= 4
+    # From one microbatch, on a machine that is slow today, to the rank's share of a whole step.
+    microbatch = work.flops_per_step() / work.microbatches
+    assert 0.8 * microbatch < min(found.flops) <= max(found.flops) < 1.25 * work.flops_per_step() / ranks
+    assert all(seconds > 0 for seconds in found.without_exchange + found.with_exchange + found.serial)
+    assert 1e8 < found.memory_bytes < 2e9
+
+
+def test_what_keeps_steps_from_being_made_is_said() -> None:
+    work = build.work()
+    broken = Work(work.settings, work.corpus.__class__(4, *[work.corpus.source_tokens] * 2, None, 1))
+    with pytest.raises(DragomanError, match="no steps could be made here: ValueError: low >= high"):
+        measure(broken, 1, None, seconds=1.0)
