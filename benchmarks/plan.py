@@ -39,11 +39,11 @@ from dragoman.data.card import Card
 from dragoman.explain.step_breakdown import settled
 from dragoman.foreign import rows
 from dragoman.foreign.facts import Given
-from dragoman.plan.cluster import Cluster, Link
+from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast, Way
 from dragoman.plan.pace import Pace, of_gpu
-from dragoman.plan.work import Corpus, Work
+from dragoman.plan.work import CorpusSize, Work
 from dragoman.train import calibrate
 from testbed import why_not
 
@@ -127,7 +127,7 @@ def here(folder: Path, repeat: int) -> Iterator[Result]:
         for model, measures in MODELS.items():
             path = folder / f"{model}.toml"
             path.write_text(CONFIG.format(**measures))
-            work = Work(config.load(Training, path), Corpus.of(Card.load(data / "card.json")))
+            work = Work(config.load(Training, path), CorpusSize.of(Card.load(data / "card.json")))
             for place, where in PLACES.items():
                 predicted = predict(work, where, data)
                 run = Path(tempfile.mkdtemp(dir=folder), "run")
@@ -141,7 +141,7 @@ def predict(work: Work, where: Setting, data: Path) -> Forecast:
     ranks = where.hosts or where.workers
     with one_core_each(ranks):
         pace = calibrate.calibrate(work, ranks, data, CALIBRATION_SECONDS)
-    link = Link.parse(where.rate) if where.rate else None
+    link = PlannedLink.parse(where.rate) if where.rate else None
     return Forecast(work, pace, Cluster(max(1, where.hosts), ranks // max(1, where.hosts), link), Way())
 
 
@@ -176,12 +176,12 @@ def public(table: Path) -> Iterator[Result]:
         yield Result("public", f"{row.name} {row.cloud}", predicted, actual, constant)
 
 
-def fact(row: rows.Row, name: str) -> Any:
+def fact(row: rows.CsvRow, name: str) -> Any:
     value = row.values.get(name)
     return row.assumed.get(name) if value is None else value
 
 
-def carried_share(row: rows.Row, like: Sequence[rows.Row]) -> float:
+def carried_share(row: rows.CsvRow, like: Sequence[rows.CsvRow]) -> float:
     """What share of its order the link must have carried for the step to take what it took."""
     low, high = 0.01, 100.0
     for _ in range(60):
@@ -191,15 +191,15 @@ def carried_share(row: rows.Row, like: Sequence[rows.Row]) -> float:
     return low
 
 
-def forecast_of(row: rows.Row, share: Estimate, like: Sequence[rows.Row]) -> Forecast:
+def forecast_of(row: rows.CsvRow, share: Estimate, like: Sequence[rows.CsvRow]) -> Forecast:
     ranks, hosts, pairs = fact(row, "ranks"), fact(row, "machines"), int(fact(row, "pairs_per_rank"))
     settings = Training(data=Data(unit="pairs", step=pairs * ranks, microbatch=pairs))
-    link = replace(Link.ordered(1.0), bits_per_second=share.times(ordered(row, like)))
+    link = replace(PlannedLink.ordered(1.0), bits_per_second=share.times(ordered(row, like)))
     cluster = Cluster(hosts, ranks // hosts, link)
-    return Forecast(Work(settings, Corpus.usual(None)), pace_of(row), cluster, Way())
+    return Forecast(Work(settings, CorpusSize.usual(None)), pace_of(row), cluster, Way())
 
 
-def ordered(row: rows.Row, like: Sequence[rows.Row]) -> float:
+def ordered(row: rows.CsvRow, like: Sequence[rows.CsvRow]) -> float:
     """Bits per second, as said, or as most of the same cloud say."""
     if bits := row.values["link_bits_per_second"]:
         return float(bits)
@@ -208,7 +208,7 @@ def ordered(row: rows.Row, like: Sequence[rows.Row]) -> float:
     return float(median(other.values["link_bits_per_second"] for other in of_cloud))
 
 
-def pace_of(row: rows.Row) -> Pace:
+def pace_of(row: rows.CsvRow) -> Pace:
     """Of the slowest GPU that it names: all wait for it."""
     names = [kind.name for kind in gpu_types.named(fact(row, "device"))] or list(gpu_types.RENTED)
     paces = [of_gpu(name, "fp32" if fact(row, "precision") == "fp32" else "fp16") for name in names]

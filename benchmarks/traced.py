@@ -22,7 +22,7 @@ import numpy as np
 import traceml_ai as traceml
 from traceml_ai.runtime.lifecycle import get_active_runtime_handle
 
-from dragoman.data.batches import Batches, Microbatch, Position, Step
+from dragoman.data.batches import Batches, Microbatch, Position, StepBatch
 from dragoman.sync.world import World
 from dragoman.train import loop, run
 
@@ -36,7 +36,7 @@ class ReadAhead:
         self._after, self._load, self._world = batches.after, batches.load, world
         self._read: dict[bytes, Microbatch] = {}
 
-    def after(self, position: Position) -> Iterator[Step]:
+    def after(self, position: Position) -> Iterator[StepBatch]:
         for batch in self._after(position):
             mine = [batch.microbatches[number] for number in batch.share(self._world.rank, self._world.size)]
             self._read = {rows.tobytes(): self._load(rows) for rows in mine}
@@ -50,7 +50,7 @@ def traced(train: Callable[..., Any], aggregator: subprocess.Popen[bytes] | None
     def train_traced(state: Any, run: Any) -> Any:
         ahead, model = ReadAhead(run.batches, run.stepper._world), run.stepper._exchange.model
 
-        def after(position: Position) -> Iterator[Step]:
+        def after(position: Position) -> Iterator[StepBatch]:
             for batch in traceml.wrap_dataloader_fetch(ahead.after(position)):
                 with traceml.trace_step(model):
                     yield batch  # the loop's body runs before this goes on

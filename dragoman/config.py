@@ -73,7 +73,7 @@ class VocabularySettings(Section):
     )
 
 
-class HeldOut(Section):
+class HeldOutSettings(Section):
     """What is set aside when no dev set is given."""
 
     pairs: int = Field(
@@ -88,7 +88,7 @@ class Preparation(Section):
     seed: int = Field(1, ge=0, le=_MOST_SEED, description="for the vocabulary sample and the held-out pairs")
     clean: CleanRules = CleanRules()
     vocabulary: VocabularySettings = VocabularySettings()
-    held_out: HeldOut = HeldOut()
+    held_out: HeldOutSettings = HeldOutSettings()
 
 
 # --- dragoman train ---------------------------------------------------------------------------------------

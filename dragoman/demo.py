@@ -10,7 +10,7 @@ import numpy as np
 
 from dragoman import demo_corpus as grammar
 from dragoman.data.corpus import Corpus
-from dragoman.data.jobs import Request, plan
+from dragoman.data.jobs import PrepareRequest, resolve
 from dragoman.data.prepare import prepare
 from dragoman.data.store import DataSet
 from dragoman.demo_corpus.baselines import Nearest
@@ -32,7 +32,7 @@ _SHOWN = 5
 def run(folder: Path, reporter: Reporter) -> str:
     """Prepares, trains, evaluates, translates and reports; what came of it, in words."""
     data_path, run_path = folder / "data" / "demo", folder / "runs" / "demo"
-    job = plan(Request(["demo"], data_path), reporter)
+    job = resolve(PrepareRequest(["demo"], data_path), reporter)
     prepare(job, data_path, reporter)
     with as_file(files("dragoman") / "configs" / "demo.toml") as settings:
         words = ["train", str(settings), "--data", str(data_path), "--run", str(run_path)]
@@ -44,7 +44,7 @@ def run(folder: Path, reporter: Reporter) -> str:
     data = DataSet(data_path)
     reporter.note("Scoring the test sentences")
     held_out = heldout.of_part(data, "test")
-    translations = system.find(run_path, held_out, system.Way()).translations
+    translations = system.find(run_path, held_out, system.DecodingOptions()).translations
     write.write(records, explain(records), run_path)
     lines = [*_shown(held_out, translations), "", *_scores(held_out, translations, job.train[0]), ""]
     return "\n".join([*lines, f"Run: {run_path}", f"Report: {run_path / write.PAGE_FILE}"])

@@ -205,7 +205,7 @@ def test_an_unforeseen_exception_is_called_a_defect_and_names_the_files_given(
     def mistake(*_: object) -> None:
         raise KeyError("steps")
 
-    monkeypatch.setattr("dragoman.data.jobs.plan", mistake)
+    monkeypatch.setattr("dragoman.data.jobs.resolve", mistake)
     monkeypatch.chdir(tmp_path)
     for name in ("a.en", "a.de"):
         (tmp_path / name).touch()

@@ -9,7 +9,7 @@ from dragoman.cost.gpu_types import named
 from dragoman.errors import UsageError
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import load
-from dragoman.plan.cluster import CARRIED, Link
+from dragoman.plan.cluster import CARRIED, PlannedLink
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_rates_are_read_in_words_too(text: str) -> None:
 )
 def test_an_order_is_read_as_a_whole(text: str, bits: float) -> None:
     assert figures.ordered_link(text) == bits
-    assert Link.parse(text).bits_per_second.value == CARRIED[0] * bits
+    assert PlannedLink.parse(text).bits_per_second.value == CARRIED[0] * bits
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_an_order_is_read_as_a_whole(text: str, bits: float) -> None:
     + ["1" * 5000, "1e" + "9" * 400, ""],
 )
 def test_an_order_that_is_no_rate_is_refused(text: str) -> None:
-    for read in (figures.ordered_link, Link.parse):
+    for read in (figures.ordered_link, PlannedLink.parse):
         with pytest.raises(UsageError, match="--link"):
             read(text)
 

@@ -39,14 +39,14 @@ def doctor(
     """
     from dragoman import config
     from dragoman.config import Training
-    from dragoman.doctor.run import Request
+    from dragoman.doctor.run import DoctorRequest
     from dragoman.doctor.run import run as examine
     from dragoman.launch.hosts import parse
 
     loaded = config.load(Training, settings, changes) if settings else None
     places = (data.absolute() if data else None, run.absolute())
     with progress.reporter().stage("looking"):
-        result = examine(Request(parse(hosts) if hosts else [], *places, loaded, with_steps))
+        result = examine(DoctorRequest(parse(hosts) if hosts else [], *places, loaded, with_steps))
     terminal.answer(result.json_text()) if as_json else result.show()
     leave(result.exit_code)
 
@@ -99,7 +99,7 @@ def plan(
         progress.reporter().note("measuring steps on this machine for half a minute")
         return calibration.calibrate(work, workers, data)
 
-    asked = request.Request(
+    asked = request.PlanRequest(
         settings=filled,
         hosts=hosts,
         workers=workers,

@@ -68,7 +68,7 @@ def evaluate(
 
     asked = choice.Asked(data, part, source, reference, test_set, languages, mirror)
     held_out = choice.held_out(asked, model)
-    way = system.Way(engine.value, precision.value, average, of.value, beam, length_penalty)
+    way = system.DecodingOptions(engine.value, precision.value, average, of.value, beam, length_penalty)
     paths = [path for path in (model, against) if path]
     checkpoints = [of_run.find(path) for path in paths]  # now: a run under way may soon have a better one
     with progress.reporter().stage("translating"):

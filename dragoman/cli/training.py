@@ -59,12 +59,12 @@ def prepare(
     Example: dragoman prepare en=train.en.gz de=train.de.gz --dev en=val.en --dev de=val.de -o data/mine
     """
     from dragoman.data import summary
-    from dragoman.data.jobs import Request, plan
+    from dragoman.data.jobs import PrepareRequest, resolve
     from dragoman.data.prepare import prepare as run
 
     reporter = progress.reporter()
-    request = Request(what, out, dev, test, vocab, settings, changes, downloads, mirror)
-    card = run(plan(request, reporter), out, reporter)
+    request = PrepareRequest(what, out, dev, test, vocab, settings, changes, downloads, mirror)
+    card = run(resolve(request, reporter), out, reporter)
     if as_json:
         terminal.answer(card.json_text())
     else:
@@ -113,10 +113,10 @@ def train(
             raise UsageError("--workers and --hosts", hint="give the ranks with the hosts: --hosts a:2,b:2")
         leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
     from dragoman.launch import local
-    from dragoman.train.run import Job, check, check_beginning
+    from dragoman.train.run import TrainingJob, check, check_beginning
     from dragoman.train.run import run as run_rank
 
-    job = Job(filled, data, RunFolder(run), start_from, command, environment.is_forwarded())
+    job = TrainingJob(filled, data, RunFolder(run), start_from, command, environment.is_forwarded())
     if is_rank:
         run_rank(job)
         leave(0)

@@ -60,7 +60,7 @@ class Microbatch:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepBatch:
     """The pairs of one step, by number, in microbatches."""
 
     microbatches: tuple[np.ndarray, ...]
@@ -99,7 +99,7 @@ class Batches:
         self._order = Order(data.card.corpora, seed)
         self._windows = max(1, self._order.slots // WINDOW_PAIRS)  # of equal size, so that none is a remnant
 
-    def after(self, position: Position) -> Iterator[Step]:
+    def after(self, position: Position) -> Iterator[StepBatch]:
         """Every step from this position on."""
         epoch, window, first = position
         while True:
@@ -109,7 +109,7 @@ class Batches:
                 is_last = number + 1 == len(steps)
                 where = following if is_last else Position(epoch, window, number + 1)
                 rows, tokens, target_tokens = zip(*steps[number], strict=True)
-                yield Step(rows, tokens, sum(target_tokens), where, target_tokens)
+                yield StepBatch(rows, tokens, sum(target_tokens), where, target_tokens)
             epoch, window, first = following
 
     def load(self, rows: np.ndarray) -> Microbatch:
@@ -140,18 +140,18 @@ class Batches:
         return [[microbatches[index] for index in group.tolist()] for group in groups]
 
 
-class Lookahead(Iterator[Step]):
+class Lookahead(Iterator[StepBatch]):
     """Steps one after the other. The one to come can be had before its turn, while a device is busy."""
 
-    def __init__(self, steps: Iterator[Step]):
+    def __init__(self, steps: Iterator[StepBatch]):
         self._steps = steps
-        self._ahead: Step | None = None
+        self._ahead: StepBatch | None = None
 
-    def __next__(self) -> Step:
+    def __next__(self) -> StepBatch:
         step, self._ahead = self.peek(), None
         return step
 
-    def peek(self) -> Step:
+    def peek(self) -> StepBatch:
         if self._ahead is None:
             self._ahead = next(self._steps)
         return self._ahead

@@ -59,7 +59,7 @@ class Dropped(BaseModel):
     examples: list[DroppedExample]
 
 
-class Check(BaseModel):
+class ExpectedCount(BaseModel):
     """A count the recipe knows from the public record, against what was found."""
 
     what: str
@@ -85,7 +85,7 @@ class Card(BaseModel):
     vocabulary_asked: Positive
     vocabulary_sha256: str
     notes: list[str]
-    checks: list[Check]
+    checks: list[ExpectedCount]
     sources: list[SourceFile]
     files: dict[str, Count]  # every data file with its bytes
     fingerprint: str

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from dragoman.config import CleanRules
 from dragoman.content import read_whole
 from dragoman.data.corpus import Corpus, RawPair, read
-from dragoman.data.filters import CleanChunk, Cleaner, Example, Pair, Tally
+from dragoman.data.filters import CleanChunk, Cleaner, DropTally, Example, Pair
 from dragoman.data.parallel import Workers
 from dragoman.errors import DataSetError, reading
 from dragoman.progress import Reporter
@@ -85,9 +85,9 @@ class CleanText:
         rows = (row for chunk in self.chunks(wanted) for row in zip(*chunk, strict=True))
         return [Pair(source.decode(), target.decode()) for source, target in rows]
 
-    def tally(self) -> Tally:
+    def tally(self) -> DropTally:
         """What was dropped so far: a copy to add to."""
-        return Tally(
+        return DropTally(
             Counter(self.facts.dropped), {reason: list(e) for reason, e in self.facts.examples.items()}
         )
 
@@ -128,7 +128,7 @@ def clean(
     folder: Path, corpora: tuple[Corpus, ...], rules: CleanRules, workers: Workers, reporter: Reporter
 ) -> None:
     """Reads and cleans all corpora into a folder, which CleanText reads."""
-    facts, tally, skipped = CleanFacts(), Tally(), Counter[str]()
+    facts, tally, skipped = CleanFacts(), DropTally(), Counter[str]()
     names = ("source.txt", "target.txt", "pair.hashes", "source.hashes", "lines")
     with ExitStack() as stack:
         outputs = [stack.enter_context(open(folder / name, "wb")) for name in names]

@@ -40,7 +40,7 @@ class Pair(NamedTuple):
 
 
 @dataclass
-class Tally:
+class DropTally:
     """Dropped pairs by reason, with the first few of each."""
 
     dropped: Counter[str] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ class Tally:
         if len(kept) < EXAMPLES_KEPT:
             kept.append(example)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: DropTally) -> None:
         self.dropped.update(other.dropped)
         for reason, examples in other.examples.items():
             kept = self.examples.setdefault(reason, [])
@@ -71,7 +71,7 @@ class CleanChunk:
     pair_hashes: np.ndarray  # uint64
     source_hashes: np.ndarray  # uint64
     lines: np.ndarray  # uint32, in the file the pair came from
-    tally: Tally
+    tally: DropTally
 
 
 class Cleaner:
@@ -118,7 +118,7 @@ class Cleaner:
         """What is left of some consecutive pairs of one file."""
         kept: list[Pair] = []
         lines: list[int] = []
-        tally = Tally()
+        tally = DropTally()
         for raw in pairs:
             verdict = self.judge(raw.source, raw.target)
             if isinstance(verdict, Reason):

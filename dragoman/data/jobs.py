@@ -22,7 +22,7 @@ from dragoman.progress import Reporter, Stage
 
 
 @dataclass(frozen=True)
-class Job:
+class PreparationJob:
     train: tuple[Corpus, ...]
     dev: Corpus | None
     test: Corpus | None
@@ -70,7 +70,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Request:
+class PrepareRequest:
     """The words of the command line."""
 
     what: Sequence[str]  # a recipe's name, or files
@@ -84,7 +84,7 @@ class Request:
     mirror: str | None = None
 
 
-def plan(request: Request, reporter: Reporter) -> Job:
+def resolve(request: PrepareRequest, reporter: Reporter) -> PreparationJob:
     """The job that was asked for; fetches what a recipe needs."""
     given = {
         name: _one(name, words) for name, words in (("dev", request.dev), ("test", request.test)) if words
@@ -105,7 +105,7 @@ def plan(request: Request, reporter: Reporter) -> Job:
             {"dev": None, "test": None, **given},
             (None, None),
         )
-    job = Job(train, parts["dev"], parts["test"], settings, request.vocabulary, *expected)
+    job = PreparationJob(train, parts["dev"], parts["test"], settings, request.vocabulary, *expected)
     _check_languages(job)
     return job
 
@@ -117,7 +117,7 @@ def _one(name: str, words: Sequence[str]) -> Corpus:
     return corpora[0]
 
 
-def _collect(recipe: recipes.Recipe, request: Request, reporter: Reporter) -> recipes.Collected:
+def _collect(recipe: recipes.Recipe, request: PrepareRequest, reporter: Reporter) -> recipes.Collected:
     downloads = request.downloads or request.out.parent / "downloads"
     with naming(downloads), ExitStack() as stack:
         stages: dict[str, Stage] = {}
@@ -132,7 +132,7 @@ def _collect(recipe: recipes.Recipe, request: Request, reporter: Reporter) -> re
         return recipe.collect(downloads / recipe.name, downloader.fetch)
 
 
-def _check_languages(job: Job) -> None:
+def _check_languages(job: PreparationJob) -> None:
     languages = {(corpus.source_language, corpus.target_language) for corpus in job.corpora}
     if len(languages) > 1:
         found = ", ".join(f"{source} to {target}" for source, target in sorted(languages))

@@ -18,12 +18,12 @@ import numpy as np
 
 from dragoman import __version__, atomic, config
 from dragoman.config import CleanRules, VocabularySettings
-from dragoman.data.card import Card, Check, CorpusFacts, Dropped, DroppedExample, PartFacts
+from dragoman.data.card import Card, CorpusFacts, Dropped, DroppedExample, ExpectedCount, PartFacts
 from dragoman.data.cleaning_pass import CleanText, clean
 from dragoman.data.corpus import Corpus, read
 from dragoman.data.encode import encode
 from dragoman.data.filters import Pair, as_prepared, hashes
-from dragoman.data.jobs import Job
+from dragoman.data.jobs import PreparationJob
 from dragoman.data.parallel import Workers
 from dragoman.data.reasons import Reason
 from dragoman.data.selection import Fate, Selection, select
@@ -35,7 +35,7 @@ from dragoman.progress import Reporter
 _STAGE = re.compile(rf"(clean|vocabulary)-[0-9a-f]{{16}}({re.escape(atomic.UNFINISHED)})?")
 
 
-def prepare(job: Job, out: Path, reporter: Reporter) -> Card:
+def prepare(job: PreparationJob, out: Path, reporter: Reporter) -> Card:
     """Makes the data set `out`, or returns the card of the one that is there if it came from the same job."""
     out = atomic.destination(out)
     if _is_taken(out):
@@ -131,7 +131,7 @@ def _clear(base: Path) -> None:
         base.rmdir()
 
 
-def _read_held_out(job: Job, reporter: Reporter) -> dict[str, list[Pair]]:
+def _read_held_out(job: PreparationJob, reporter: Reporter) -> dict[str, list[Pair]]:
     """Dev and test, whole: no pair is dropped from them, so a fault in them is an error."""
     given = {"dev": job.dev, "test": job.test}
     found = {}
@@ -173,7 +173,12 @@ def _counted(reasons: Counter[str]) -> str:
 
 
 def _learn(
-    folder: Path, text: CleanText, selection: Selection, job: Job, given: Tokenizer | None, reporter: Reporter
+    folder: Path,
+    text: CleanText,
+    selection: Selection,
+    job: PreparationJob,
+    given: Tokenizer | None,
+    reporter: Reporter,
 ) -> None:
     """The vocabulary, learnt from a seeded sample of the training pairs unless one was given."""
     tokenizer = given
@@ -189,7 +194,7 @@ def _learn(
     (folder / VOCABULARY_FILE).write_bytes(tokenizer.model)
 
 
-def _vocabulary(job: Job, selection: Selection) -> VocabularySettings:
+def _vocabulary(job: PreparationJob, selection: Selection) -> VocabularySettings:
     """What was asked for, with the size that suits the corpus where none was."""
     settings = job.settings.vocabulary
     pairs = int(np.count_nonzero(selection.pairs(Fate.TRAIN)))
@@ -217,7 +222,9 @@ def _encode_parts(
     return parts
 
 
-def _card(folder: Path, job: Job, text: CleanText, selection: Selection, parts: dict[str, PartFacts]) -> Card:
+def _card(
+    folder: Path, job: PreparationJob, text: CleanText, selection: Selection, parts: dict[str, PartFacts]
+) -> Card:
     files = {
         str(path.relative_to(folder)): path.stat().st_size
         for path in sorted(folder.rglob("*"))
@@ -261,7 +268,7 @@ def _card(folder: Path, job: Job, text: CleanText, selection: Selection, parts: 
     )
 
 
-def _notes(job: Job, asked_pieces: int, pieces: int, parts: dict[str, PartFacts]) -> list[str]:
+def _notes(job: PreparationJob, asked_pieces: int, pieces: int, parts: dict[str, PartFacts]) -> list[str]:
     notes = []
     if job.dev is None:
         pairs = parts["dev"].pairs
@@ -280,11 +287,13 @@ def _notes(job: Job, asked_pieces: int, pieces: int, parts: dict[str, PartFacts]
     return notes
 
 
-def _checks(job: Job, text: CleanText) -> list[Check]:
+def _checks(job: PreparationJob, text: CleanText) -> list[ExpectedCount]:
     """The recipe's counts. Too few raw pairs mean a broken source, and the card says so either way."""
     checks = []
     if job.expected_raw_pairs is not None:
-        checks.append(Check(what="pairs read", expected=job.expected_raw_pairs, found=text.facts.read_pairs))
+        checks.append(
+            ExpectedCount(what="pairs read", expected=job.expected_raw_pairs, found=text.facts.read_pairs)
+        )
     if job.expected_clean_pairs is not None:
-        checks.append(Check(what="clean pairs", expected=job.expected_clean_pairs, found=len(text)))
+        checks.append(ExpectedCount(what="clean pairs", expected=job.expected_clean_pairs, found=len(text)))
     return checks

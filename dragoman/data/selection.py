@@ -11,9 +11,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from dragoman.config import HeldOut, Preparation
+from dragoman.config import HeldOutSettings, Preparation
 from dragoman.data.cleaning_pass import CleanText
-from dragoman.data.filters import EXAMPLES_KEPT, Tally
+from dragoman.data.filters import EXAMPLES_KEPT, DropTally
 from dragoman.data.reasons import Reason
 from dragoman.errors import DataError
 
@@ -34,7 +34,7 @@ class Selection:
     """The fate of every clean pair."""
 
     fate: np.ndarray  # uint8, values of Fate
-    tally: Tally  # duplicates and leakage
+    tally: DropTally  # duplicates and leakage
 
     def pairs(self, fate: Fate) -> np.ndarray:
         """True for the pairs of this fate."""
@@ -59,9 +59,9 @@ def select(
     return Selection(fate, _tally(text, fate))
 
 
-def _tally(text: CleanText, fate: np.ndarray) -> Tally:
+def _tally(text: CleanText, fate: np.ndarray) -> DropTally:
     reasons = {Fate.DUPLICATE: Reason.DUPLICATE, Fate.LEAKAGE: Reason.LEAKAGE}
-    tally = Tally()
+    tally = DropTally()
     for value, reason in reasons.items():
         dropped = fate == value
         if dropped.any():
@@ -97,7 +97,7 @@ def contained(hashes: np.ndarray, among: np.ndarray) -> np.ndarray:
     return found
 
 
-def hold_out(fate: np.ndarray, settings: HeldOut, seed: int) -> np.ndarray:
+def hold_out(fate: np.ndarray, settings: HeldOutSettings, seed: int) -> np.ndarray:
     """Indices of training pairs to set aside as dev, drawn by seed."""
     candidates = np.flatnonzero(fate == Fate.TRAIN)
     count = min(settings.pairs, int(len(candidates) * settings.most_share))

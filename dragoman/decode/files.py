@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from dragoman import atomic
 from dragoman.data import files
-from dragoman.decode.documents import Tally, Translate, format_of, is_plain
+from dragoman.decode.documents import Translate, UnitTally, format_of, is_plain
 from dragoman.decode.documents.lines import decoded, groups
 from dragoman.decode.documents.output import opened
 from dragoman.decode.engine import Engine, Options, Translation
@@ -51,9 +51,9 @@ def check(task: Task) -> None:
             raise UsageError(f"{what} can be had of plain text only", path=source)
 
 
-def to_files(engine: Engine, task: Task, out: Path) -> Tally:
+def to_files(engine: Engine, task: Task, out: Path) -> UnitTally:
     """One file to the file `out`; several, or one if `out` is a folder, to files of the same names in it."""
-    tally = Tally()
+    tally = UnitTally()
     for source, target in _places(task.sources, out):
         target.parent.mkdir(parents=True, exist_ok=True)
         fill = format_of(source, task.plain)

@@ -28,7 +28,7 @@ _CUTS = [regex.compile(r"(?<=[;:,、，；])\s*(?=\S)"), regex.compile(r"\s+")]
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SplitSentence:
     text: str  # nothing, if the whole text is white space
     before: str  # white space
     after: str
@@ -37,7 +37,7 @@ class Sentence:
 Count = Callable[[Sequence[str]], Sequence[int]]  # tokens of each text
 
 
-def split(text: str, longest: int, count: Count, always: bool = False) -> list[Sentence]:
+def split(text: str, longest: int, count: Count, always: bool = False) -> list[SplitSentence]:
     """The sentences of a text, in order.
 
     Lines are always apart. A line of at most `longest` tokens is one sentence, unless sentences are
@@ -53,11 +53,11 @@ def split(text: str, longest: int, count: Count, always: bool = False) -> list[S
         for number, part in enumerate(map(_trimmed, parts)):
             before = whole.before if number == 0 else part.before
             after = whole.after if number == len(parts) - 1 else part.after
-            found.append(Sentence(part.text, before, after))
+            found.append(SplitSentence(part.text, before, after))
     return found
 
 
-def join(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:
+def join(sentences: Sequence[SplitSentence], translations: Sequence[str]) -> str:
     """The translations with the white space of their sources between them.
 
     Where the source has none, as in Chinese, a translation into a script with spaces gets one.
@@ -71,10 +71,10 @@ def join(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def _trimmed(text: str) -> Sentence:
+def _trimmed(text: str) -> SplitSentence:
     inner = text.strip()
     begin = text.find(inner) if inner else len(text)
-    return Sentence(inner, text[:begin], text[begin + len(inner) :])
+    return SplitSentence(inner, text[:begin], text[begin + len(inner) :])
 
 
 def _too_long(text: str, longest: int, count: Count) -> bool:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from dragoman.data.filters import as_prepared
 from dragoman.decode.engine import Options, Translation
-from dragoman.decode.sentences import Sentence, join, split
+from dragoman.decode.sentences import SplitSentence, join, split
 from dragoman.errors import CheckpointError
 
 # Of a sentence. The longest that prepare keeps for training, 80 words, has about as many.
@@ -66,7 +66,7 @@ class TextTranslator(Generic[Tokens]):
 _NOTHING = Translation("", 0.0)
 
 
-def _whole(parts: Sequence[Sentence], found: Sequence[Sequence[Translation]]) -> list[Translation]:
+def _whole(parts: Sequence[SplitSentence], found: Sequence[Sequence[Translation]]) -> list[Translation]:
     """The best of each sentence make the best text, the second best the second, and so on."""
     most = max(len(translations) for translations in found)
     ranked = [[choice[min(rank, len(choice) - 1)] for choice in found] for rank in range(most)]

@@ -10,7 +10,7 @@ HE = 2
 THEY = 4
 
 
-class Forms(NamedTuple):
+class EnglishForms(NamedTuple):
     """A verb; the words after it (turn *on*) are part of every form."""
 
     base: str
@@ -20,7 +20,7 @@ class Forms(NamedTuple):
     progressive: str
 
 
-BE = Forms("be", "is", "was", "been", "being")
+BE = EnglishForms("be", "is", "was", "been", "being")
 BE_PRESENT = ("am", "are", "is", "are", "are")
 BE_PAST = ("was", "were", "was", "were", "were")
 
@@ -38,7 +38,7 @@ def _doubled(word: str) -> str:
     return word + word[-1] if re.fullmatch(r"[^aeiou]*[aeiou][bdgmnpt]", word) else word
 
 
-def verb(column: str) -> Forms:
+def verb(column: str) -> EnglishForms:
     """The forms of `cook`, `turn on`, `see saw seen` or `get got got up`."""
     words = column.split()
     base = words[0]
@@ -48,7 +48,9 @@ def verb(column: str) -> Forms:
         past = participle = _regular_past(base)
         rest = words[1:]
     third = "has" if base == "have" else "goes" if base == "go" else plural(base)
-    return Forms(*(" ".join([form, *rest]) for form in (base, third, past, participle, _progressive(base))))
+    return EnglishForms(
+        *(" ".join([form, *rest]) for form in (base, third, past, participle, _progressive(base)))
+    )
 
 
 def _regular_past(base: str) -> str:

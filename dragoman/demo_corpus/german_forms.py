@@ -71,7 +71,7 @@ def _genitive(word: str, plural: str) -> str:
     return word + ("es" if syllables == 1 or re.search(r"(s|ß|z|x|sch)$", word) else "s")
 
 
-class Forms(NamedTuple):
+class GermanForms(NamedTuple):
     """A verb. `present` stands second in a main clause, with `particle` at its end; `final` ends a clause."""
 
     infinitive: str
@@ -92,10 +92,10 @@ WAR = ("war", "warst", "war", "waren", "waren")
 WERDEN = ("werde", "wirst", "wird", "werden", "werden")
 WUSSTE = ("wusste", "wusstest", "wusste", "wussten", "wussten")
 WEISS = ("weiß", "weißt", "weiß", "wissen", "wissen")
-SEIN = Forms("sein", BIN, "", BIN, "gewesen", BIN, "zu sein", "sei", WAR)
+SEIN = GermanForms("sein", BIN, "", BIN, "gewesen", BIN, "zu sein", "sei", WAR)
 
 
-def verb(column: str) -> Forms:
+def verb(column: str) -> GermanForms:
     """The forms of `kochen`, `auf|machen`, `lesen liest gelesen` or `gehen geht ist gegangen`."""
     infinitive, *irregular = column.split()
     particle, _, infinitive = infinitive.rpartition("|")
@@ -106,7 +106,7 @@ def verb(column: str) -> Forms:
     third = irregular[0] if irregular else regular_third
     participle = irregular[-1] if irregular else _regular_participle(regular_third)
     present = _present(infinitive, stem, linking, third, third == regular_third)
-    return Forms(
+    return GermanForms(
         infinitive=particle + infinitive,
         present=present,
         particle=particle,

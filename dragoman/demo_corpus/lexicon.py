@@ -28,8 +28,8 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    english: english_forms.Forms
-    german: german_forms.Forms
+    english: english_forms.EnglishForms
+    german: german_forms.GermanForms
     frame: str  # see verbs.py; a prepositional object is `prep`
     subjects: frozenset[str] = frozenset()
     objects: frozenset[str] = frozenset()

@@ -18,7 +18,7 @@ from dragoman import format_units
 from dragoman.config import Training
 from dragoman.doctor import host
 from dragoman.doctor.check import Check, failed
-from dragoman.doctor.facts import Host
+from dragoman.doctor.facts import HostFacts
 from dragoman.doctor.judge import judge, needs_of
 from dragoman.errors import DragomanError
 from dragoman.measure import clock as clocks
@@ -45,7 +45,7 @@ class AllReduceProbe(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Start:
+class StartCheck:
     """What was found."""
 
     lines: list[str]  # worth saying; on rank 0
@@ -55,7 +55,7 @@ class Start:
     all_reduce: AllReduceProbe | None  # where there are several hosts
 
 
-def check(world: World, topology: Topology, data: Path, run: Path, settings: Training) -> Start:
+def check(world: World, topology: Topology, data: Path, run: Path, settings: Training) -> StartCheck:
     """Raises what rank 0 has to report; the other ranks leave without a word. Collective."""
     neighbours = Neighbours(ranks_here(world))  # collective
     own = host.facts(data, run)
@@ -70,17 +70,18 @@ def check(world: World, topology: Topology, data: Path, run: Path, settings: Tra
         AllReduceProbe(clocks.seconds(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None
     )
     lines = done_by_main(world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged))
-    return Start([*_trust(world), *(lines or [])], sum(peaks), began, peak_seconds, exchanged)
+    return StartCheck([*_trust(world), *(lines or [])], sum(peaks), began, peak_seconds, exchanged)
 
 
 def _trust(world: World) -> list[str]:
     return [_TORCHRUN_TRUSTS] if world.under_torchrun else []
 
 
-def gather(world: World, own: Host, clock: Callable[[], float] = time.time) -> list[Host]:
+def gather(world: World, own: HostFacts, clock: Callable[[], float] = time.time) -> list[HostFacts]:
     """Every rank's facts on rank 0, with its clock against rank 0's. Collective."""
     ranks = [
-        Host.model_validate_json(content) for content in world.gather_bytes(own.model_dump_json().encode())
+        HostFacts.model_validate_json(content)
+        for content in world.gather_bytes(own.model_dump_json().encode())
     ]
     offsets, error_seconds = _clock_offsets(world, clock)
     for facts, offset in zip(ranks, offsets, strict=True):
@@ -103,9 +104,9 @@ def _clock_offsets(world: World, clock: Callable[[], float]) -> tuple[list[float
     return offsets, best / 2
 
 
-def _hosts(ranks: Sequence[Host], peaks: Sequence[float], topology: Topology) -> list[Host]:
+def _hosts(ranks: Sequence[HostFacts], peaks: Sequence[float], topology: Topology) -> list[HostFacts]:
     """One entry for each machine, in the order of its first rank."""
-    hosts: dict[tuple[str, str], Host] = {}
+    hosts: dict[tuple[str, str], HostFacts] = {}
     for rank, facts in enumerate(ranks):
         known = hosts.setdefault((facts.name, facts.boot), facts)
         known.ranks = known.ranks + 1 if known is not facts else 1
@@ -117,7 +118,7 @@ def _hosts(ranks: Sequence[Host], peaks: Sequence[float], topology: Topology) ->
     return list(hosts.values())
 
 
-def _judged(hosts: Sequence[Host], settings: Training, exchanged: AllReduceProbe | None) -> list[str]:
+def _judged(hosts: Sequence[HostFacts], settings: Training, exchanged: AllReduceProbe | None) -> list[str]:
     checks = judge(hosts, needs_of(hosts, settings))
     if errors := failed(checks):
         raise _refusal(errors)
@@ -130,7 +131,7 @@ def _judged(hosts: Sequence[Host], settings: Training, exchanged: AllReduceProbe
     return [*lines, *(f"warning: {check}; try: {check.advice}" for check in warnings)]
 
 
-def _line(facts: Host) -> str:
+def _line(facts: HostFacts) -> str:
     ranks = f"{facts.ranks} rank{'s' * (facts.ranks > 1)}"
     each = format_units.flops(sum(facts.peaks) / len(facts.peaks))
     return f"host {facts.name}: {ranks} of {each}, interface {facts.interface}"

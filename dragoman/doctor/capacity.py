@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dragoman import format_units
 from dragoman.doctor.check import Check, Status
-from dragoman.doctor.facts import Host
+from dragoman.doctor.facts import HostFacts
 from dragoman.plan.needs import Needs
 
 _SLOW = 0.7  # times the median of the others
@@ -15,13 +15,13 @@ _OTHERS_CORES = 0.25  # that programs of others use together; a desktop's own ta
 _IDLE_LOAD = 0.5  # processes per core that may already want to run
 
 
-def place(hosts: Sequence[Host]) -> list[Check]:
+def place(hosts: Sequence[HostFacts]) -> list[Check]:
     """A run folder that training would refuse."""
     advice = "give another --run"
     return [Check("run", host.name, "error", host.run_problem, advice) for host in hosts if host.run_problem]
 
 
-def disk(hosts: Sequence[Host], needs: Needs | None) -> list[Check]:
+def disk(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
     """Free disk against the checkpoints that will be kept."""
     checks = []
     for host in hosts:
@@ -38,7 +38,7 @@ def disk(hosts: Sequence[Host], needs: Needs | None) -> list[Check]:
     return checks
 
 
-def memory(hosts: Sequence[Host], needs: Needs | None) -> list[Check]:
+def memory(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
     """What the ranks will hold against what there is. Activations are estimated, so they only warn."""
     checks = []
     for host in hosts:
@@ -56,7 +56,7 @@ def memory(hosts: Sequence[Host], needs: Needs | None) -> list[Check]:
     return checks
 
 
-def ranks(hosts: Sequence[Host]) -> list[Check]:
+def ranks(hosts: Sequence[HostFacts]) -> list[Check]:
     """More ranks than cores take turns."""
     checks = []
     for host in hosts:
@@ -69,7 +69,7 @@ def ranks(hosts: Sequence[Host]) -> list[Check]:
     return checks
 
 
-def gpus(hosts: Sequence[Host]) -> list[Check]:
+def gpus(hosts: Sequence[HostFacts]) -> list[Check]:
     """Nothing where no host has one."""
     if not any(host.gpus.listed for host in hosts):
         return []
@@ -82,7 +82,7 @@ def gpus(hosts: Sequence[Host]) -> list[Check]:
     return checks
 
 
-def speed(hosts: Sequence[Host]) -> list[Check]:
+def speed(hosts: Sequence[HostFacts]) -> list[Check]:
     """Peaks of matrix products: a step takes as long as its slowest rank."""
     checks = []
     for host in hosts:
@@ -102,7 +102,7 @@ def speed(hosts: Sequence[Host]) -> list[Check]:
     return checks
 
 
-def cores(hosts: Sequence[Host]) -> list[Check]:
+def cores(hosts: Sequence[HostFacts]) -> list[Check]:
     """Do other programs use the cores now? A step waits for the rank that gets least of them."""
     checks = []
     for host in hosts:
@@ -118,7 +118,7 @@ def cores(hosts: Sequence[Host]) -> list[Check]:
     return checks
 
 
-def _memory_of(host: Host) -> tuple[float, float, int]:
+def _memory_of(host: HostFacts) -> tuple[float, float, int]:
     """Total, available, and the ranks that share it: a GPU has one rank, a host's memory has them all."""
     if host.gpus.usable:
         smallest = min(host.gpus.listed, key=lambda gpu: gpu.free_bytes)
@@ -126,7 +126,7 @@ def _memory_of(host: Host) -> tuple[float, float, int]:
     return host.memory_bytes, host.memory_available_bytes, host.ranks
 
 
-def _gpus_of(host: Host) -> Check:
+def _gpus_of(host: HostFacts) -> Check:
     found = host.gpus
     if not found.listed:
         advice = "install NVIDIA's driver there, or leave the host out: the others would wait for its CPU"
@@ -144,7 +144,7 @@ def _gpus_of(host: Host) -> Check:
     return Check("gpu", host.name, "ok", value)
 
 
-def _load(host: Host) -> str:
+def _load(host: HostFacts) -> str:
     """The load is a minute's mean, so that what the doctor itself does hardly shows in it."""
     is_busy = not host.gpus.usable and host.load > _IDLE_LOAD * host.cores
     return f"; {host.load:.1f} processes wanted its {host.cores} cores in the last minute" if is_busy else ""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from dragoman import format_units
 from dragoman.doctor.check import ALL, Check
-from dragoman.doctor.facts import Host, is_local
+from dragoman.doctor.facts import HostFacts, is_local
 
 _CLOCK_SECONDS = 1.0  # records are kept by the second
 _FINGERPRINT = 16  # characters that are shown
 
 
-def versions(hosts: Sequence[Host]) -> list[Check]:
+def versions(hosts: Sequence[HostFacts]) -> list[Check]:
     checks = []
     for package in ("python", "torch", "dragoman"):
         found = [host.versions[package] for host in hosts]
@@ -34,10 +34,10 @@ def versions(hosts: Sequence[Host]) -> list[Check]:
     return checks
 
 
-def data(hosts: Sequence[Host]) -> list[Check]:
+def data(hosts: Sequence[HostFacts]) -> list[Check]:
     """The same data set everywhere, by its fingerprint."""
     checks = []
-    sound: list[tuple[Host, str]] = []
+    sound: list[tuple[HostFacts, str]] = []
     for host in hosts:
         if host.data and host.data.fingerprint is not None:
             sound.append((host, host.data.fingerprint[:_FINGERPRINT]))
@@ -56,7 +56,7 @@ def data(hosts: Sequence[Host]) -> list[Check]:
     return checks
 
 
-def names(hosts: Sequence[Host]) -> list[Check]:
+def names(hosts: Sequence[HostFacts]) -> list[Check]:
     """No two hosts have the same name, and no host's own name means loopback."""
     if len(hosts) == 1:
         return []
@@ -68,7 +68,7 @@ def names(hosts: Sequence[Host]) -> list[Check]:
     return [*checks, *map(_own_name, hosts)]
 
 
-def clocks(hosts: Sequence[Host]) -> list[Check]:
+def clocks(hosts: Sequence[HostFacts]) -> list[Check]:
     """Against the first host's, with the time that asking took taken off."""
     checks = []
     for host in hosts[1:]:
@@ -85,12 +85,12 @@ def clocks(hosts: Sequence[Host]) -> list[Check]:
     return checks
 
 
-def interfaces(hosts: Sequence[Host]) -> list[Check]:
+def interfaces(hosts: Sequence[HostFacts]) -> list[Check]:
     """The one that carries gradients, and which others there are."""
     return [Check("interface", host.name, "ok", _interface(host)) for host in hosts]
 
 
-def peer_names(hosts: Sequence[Host], resolved: Sequence[dict[str, list[str]]]) -> list[Check]:
+def peer_names(hosts: Sequence[HostFacts], resolved: Sequence[dict[str, list[str]]]) -> list[Check]:
     """What each host takes the others' names for: `resolved[i]` is host i's view.
 
     Ranks meet by address, so a name that means nothing only matters to who uses it. One that means loopback
@@ -112,7 +112,7 @@ def peer_names(hosts: Sequence[Host], resolved: Sequence[dict[str, list[str]]]) 
     return checks
 
 
-def _own_name(host: Host) -> Check:
+def _own_name(host: HostFacts) -> Check:
     found = host.own_name_addresses
     if found and not any(map(is_local, found)):
         return Check("host name", host.name, "ok", f"resolves to {', '.join(found)}")
@@ -124,7 +124,7 @@ def _own_name(host: Host) -> Check:
     return Check("host name", host.name, "warning", value, f"{line} in place of {found[0]}")
 
 
-def _interface(host: Host) -> str:
+def _interface(host: HostFacts) -> str:
     up = {each.name: f"{each.name} ({', '.join(each.addresses)})" for each in host.interfaces if each.is_up}
     if not host.interface:
         return f"up: {', '.join(up.values()) or 'none'}"
@@ -138,7 +138,7 @@ def _usual(values: Sequence[str]) -> tuple[str, list[int]]:
     return usual, [place for place, value in enumerate(values) if value != usual]
 
 
-def _everywhere(hosts: Sequence[Host]) -> str:
+def _everywhere(hosts: Sequence[HostFacts]) -> str:
     return ALL if len(hosts) > 1 else hosts[0].name
 
 
@@ -146,9 +146,9 @@ def _minor(version: str) -> list[str]:
     return version.split(".")[:2]
 
 
-def _copy(hosts: Sequence[Host], hint: str) -> str:
+def _copy(hosts: Sequence[HostFacts], hint: str) -> str:
     return "copy the same data set to every host: dragoman launch copy" if len(hosts) > 1 else hint
 
 
-def _address(host: Host) -> str:
+def _address(host: HostFacts) -> str:
     return next(iter(host.addresses), "ADDRESS")

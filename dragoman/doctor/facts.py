@@ -21,7 +21,7 @@ class Gpu(BaseModel):
     free_bytes: int
 
 
-class Gpus(BaseModel):
+class GpuFacts(BaseModel):
     """NVIDIA's driver lists all of them, torch those it may use."""
 
     driver: str | None = None
@@ -30,7 +30,7 @@ class Gpus(BaseModel):
     cuda: str | None = None  # the version torch was built for; None: built for CPUs
 
 
-class Data(BaseModel):
+class DataFacts(BaseModel):
     path: str
     fingerprint: str | None = None
     vocabulary: int = 0  # pieces
@@ -39,20 +39,20 @@ class Data(BaseModel):
     hint: str = ""
 
 
-class Program(BaseModel):
+class OtherProgram(BaseModel):
     """One that is not the run's."""
 
     name: str
     cores: float  # that it used while the host was looked at
 
 
-class Host(BaseModel):
+class HostFacts(BaseModel):
     """One host. What takes time or company to find out has a default, and is filled in by who does."""
 
     name: str
     boot: str  # differs between machines, also between those that were cloned from one image
     versions: dict[str, str]
-    data: Data | None = None
+    data: DataFacts | None = None
     interfaces: list[Interface] = []
     disk_path: str
     disk_free_bytes: int
@@ -63,8 +63,8 @@ class Host(BaseModel):
     cores: int
     core_numbers: list[int] = []  # that the asked process may use; some launchers give each rank its own
     load: float  # processes that want a core, mean over a minute
-    programs: list[Program] = []  # the busiest, of those that this one can see
-    gpus: Gpus = Gpus()
+    programs: list[OtherProgram] = []  # the busiest, of those that this one can see
+    gpus: GpuFacts = GpuFacts()
     peaks: list[float] = []  # FLOP/s of each device, or of each rank
     ranks: int = 1
     own_name_addresses: list[str] = []  # what its own name resolves to on it

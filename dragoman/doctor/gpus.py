@@ -8,10 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from dragoman.doctor.facts import Gpu, Gpus
+from dragoman.doctor.facts import Gpu, GpuFacts
 
 
-def inspect(nvml: Any = None, torch: Any = None) -> Gpus:
+def inspect(nvml: Any = None, torch: Any = None) -> GpuFacts:
     """None of either is a good answer. Libraries other than the real ones can be given."""
     try:
         nvml = nvml or import_module("pynvml")
@@ -19,9 +19,9 @@ def inspect(nvml: Any = None, torch: Any = None) -> Gpus:
         handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
         driver = _text(nvml.nvmlSystemGetDriverVersion())
     except Exception:  # no package, no driver, no device: there is nothing to list
-        return Gpus()
+        return GpuFacts()
     torch = torch or import_module("torch")
-    return Gpus(
+    return GpuFacts(
         driver=driver,
         listed=[_gpu(nvml, handle) for handle in handles],
         usable=torch.cuda.device_count() if torch.cuda.is_available() else 0,

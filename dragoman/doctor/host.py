@@ -22,7 +22,7 @@ from dragoman import kinds
 from dragoman.data.parallel import cores
 from dragoman.data.store import DataSet
 from dragoman.doctor import gpus
-from dragoman.doctor.facts import Data, Host, Interface, Program
+from dragoman.doctor.facts import DataFacts, HostFacts, Interface, OtherProgram
 from dragoman.errors import DragomanError, UsageError
 from dragoman.measure.clock import boot
 from dragoman.measure.neighbours import Neighbours
@@ -41,17 +41,17 @@ def inspect(data: str | None = None, run: str = ".", with_peak: bool = False) ->
     return found.model_dump()
 
 
-def programs(neighbours: Neighbours) -> list[Program]:
+def programs(neighbours: Neighbours) -> list[OtherProgram]:
     """The busiest since it first looked."""
-    return [Program(name=name, cores=cores) for name, cores in neighbours.busiest()]
+    return [OtherProgram(name=name, cores=cores) for name, cores in neighbours.busiest()]
 
 
-def facts(data: Path | None, run: Path, with_peak: bool = False) -> Host:
+def facts(data: Path | None, run: Path, with_peak: bool = False) -> HostFacts:
     disk = _existing(run)
     memory = psutil.virtual_memory()
     limit = _memory_limit()
     devices = gpus.inspect()
-    return Host(
+    return HostFacts(
         name=socket.gethostname(),
         boot=boot(),
         versions=versions(),
@@ -107,15 +107,15 @@ def interfaces() -> list[Interface]:
     return found
 
 
-def _data(path: Path) -> Data:
+def _data(path: Path) -> DataFacts:
     try:
         card = DataSet(path).card
     except DragomanError as error:
-        return Data(path=str(path), problem=f"{error.where}: {error.what}", hint=error.hint)
+        return DataFacts(path=str(path), problem=f"{error.where}: {error.what}", hint=error.hint)
     except OSError as error:
-        return Data(path=str(path), problem=f"{path}: {error.strerror or error}")
+        return DataFacts(path=str(path), problem=f"{path}: {error.strerror or error}")
     train = card.parts["train"]
-    return Data(
+    return DataFacts(
         path=str(path),
         fingerprint=card.fingerprint,
         vocabulary=card.vocabulary_pieces,

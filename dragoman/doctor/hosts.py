@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 from dragoman.config import Training
 from dragoman.doctor import capacity, compare, pairs
 from dragoman.doctor.check import ALL, Check
-from dragoman.doctor.facts import Host
+from dragoman.doctor.facts import HostFacts
 from dragoman.doctor.judge import judge, needs_of
-from dragoman.doctor.link import Connection
-from dragoman.doctor.pairs import Attempt
+from dragoman.doctor.link import TriedConnection
+from dragoman.doctor.pairs import ConnectionAttempt
 from dragoman.errors import DragomanError
 from dragoman.launch import hosts as launch_hosts
 
@@ -25,7 +25,7 @@ _CLOCK_READINGS = 5  # the one with the shortest round trip counts
 Answer = TypeVar("Answer")
 
 
-class Agent(Protocol):
+class HostAgent(Protocol):
     """A host that answers; `launch.remote.Remote` is one. Used by one thread at a time."""
 
     name: str
@@ -37,8 +37,8 @@ class Agent(Protocol):
 class Reached:
     """A host that answered, and what it said."""
 
-    agent: Agent
-    facts: Host
+    agent: HostAgent
+    facts: HostFacts
 
 
 def examine(
@@ -47,7 +47,7 @@ def examine(
     run: Path,
     settings: Training | None,
     connect: Callable[[str], Any],
-) -> tuple[list[Check], list[Host]]:
+) -> tuple[list[Check], list[HostFacts]]:
     """All checks of these hosts, and their facts. `connect` makes the context in which an agent lives."""
     with ExitStack() as stack:
         agents = [stack.enter_context(connect(host.name)) for host in hosts]
@@ -83,10 +83,10 @@ def _examine_reached(reached: Sequence[Reached], settings: Training | None) -> l
     ]
 
 
-def _ask(agent: Agent, data: Path | None, run: Path) -> Reached | Check:
+def _ask(agent: HostAgent, data: Path | None, run: Path) -> Reached | Check:
     try:
         answer = agent.call("inspect", data=str(data) if data else None, run=str(run), with_peak=True)
-        reached = Reached(agent, Host.model_validate(answer))
+        reached = Reached(agent, HostFacts.model_validate(answer))
         _read_clock(reached)
         return reached
     except DragomanError as error:
@@ -106,21 +106,21 @@ def _read_clock(reached: Reached) -> None:
     reached.facts.clock_error_seconds = best / 2
 
 
-def _try_pairs(reached: Sequence[Reached]) -> list[Attempt]:
+def _try_pairs(reached: Sequence[Reached]) -> list[ConnectionAttempt]:
     """Both ways of opening a connection, and the rates, of each pair; pairs without a common host at once."""
-    attempts: list[Attempt] = []
+    attempts: list[ConnectionAttempt] = []
     for chosen in pairs.rounds(len(reached)):
         for found in _at_once(chosen, lambda pair: _try_both_ways(reached[pair[0]], reached[pair[1]])):
             attempts += found
     return attempts
 
 
-def _try_both_ways(first: Reached, second: Reached) -> list[Attempt]:
+def _try_both_ways(first: Reached, second: Reached) -> list[ConnectionAttempt]:
     """The rates of both directions are measured over one connection."""
     return [_try(first, second, measured=True), _try(second, first, measured=False)]
 
 
-def _try(sender: Reached, receiver: Reached, measured: bool) -> Attempt:
+def _try(sender: Reached, receiver: Reached, measured: bool) -> ConnectionAttempt:
     door = receiver.agent.call("listen")
     name = receiver.agent.name.rpartition("@")[2]  # as the user named it, without the user
     known = sender.agent.call("resolve", names=[name])[name]
@@ -128,9 +128,9 @@ def _try(sender: Reached, receiver: Reached, measured: bool) -> Attempt:
     answer = sender.agent.call(
         "connect", addresses=addresses, port=door["port"], token=door["token"], measured=measured
     )
-    connection = Connection.model_validate(answer)
+    connection = TriedConnection.model_validate(answer)
     sender.facts.interface = sender.facts.interface or connection.interface
-    return Attempt(sender.facts.name, receiver.facts.name, door["port"], door["ports"], connection)
+    return ConnectionAttempt(sender.facts.name, receiver.facts.name, door["port"], door["ports"], connection)
 
 
 Item = TypeVar("Item")

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dragoman.config import Training
 from dragoman.doctor import capacity, compare
 from dragoman.doctor.check import Check
-from dragoman.doctor.facts import Host
+from dragoman.doctor.facts import HostFacts
 from dragoman.plan import needs
 from dragoman.plan.needs import Needs
 
 
-def judge(hosts: Sequence[Host], wanted: Needs | None) -> list[Check]:
+def judge(hosts: Sequence[HostFacts], wanted: Needs | None) -> list[Check]:
     return [
         *compare.versions(hosts),
         *compare.data(hosts),
@@ -28,7 +28,7 @@ def judge(hosts: Sequence[Host], wanted: Needs | None) -> list[Check]:
     ]
 
 
-def needs_of(hosts: Sequence[Host], settings: Training | None) -> Needs | None:
+def needs_of(hosts: Sequence[HostFacts], settings: Training | None) -> Needs | None:
     """What the run will need; None without a config, or where no host has the data."""
     data = next((host.data for host in hosts if host.data and host.data.fingerprint), None)
     return needs.of(settings, data.vocabulary, data.sentence_tokens) if settings and data else None

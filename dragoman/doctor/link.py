@@ -36,7 +36,7 @@ _SEND, _RECEIVE, _DONE = b"s", b"r", b"."
 _TOKEN_BYTES = 16
 
 
-class Connection(BaseModel):
+class TriedConnection(BaseModel):
     """What came of connecting from one host to another; rates and round trip where it worked."""
 
     address: str = ""
@@ -66,7 +66,7 @@ def connect(addresses: Sequence[str], port: int, token: str, measured: bool = Tr
             tried.append(_try(address, port, bytes.fromhex(token), measured))
             if not tried[-1].failure:
                 return tried[-1].model_dump()
-    first = tried[0] if tried else Connection(failure="it has no address that others could reach")
+    first = tried[0] if tried else TriedConnection(failure="it has no address that others could reach")
     return first.model_dump()
 
 
@@ -102,7 +102,7 @@ def _answer(peer: socket.socket) -> None:
             _fill(peer, min(nbytes, _LARGEST_BURST))
 
 
-def _try(address: str, port: int, token: bytes, measured: bool) -> Connection:
+def _try(address: str, port: int, token: bytes, measured: bool) -> TriedConnection:
     try:
         with socket.create_connection((address, port), _CONNECT_SECONDS) as peer:
             peer.settimeout(_ANSWER_SECONDS)
@@ -110,16 +110,16 @@ def _try(address: str, port: int, token: bytes, measured: bool) -> Connection:
             peer.sendall(token)
             if _read(peer, _TOKEN_BYTES) != token:
                 raise ConnectionResetError
-            found = Connection(address=address, interface=interface_towards(address))
+            found = TriedConnection(address=address, interface=interface_towards(address))
             return found.model_copy(update=_measure(peer)) if measured else found
     except ConnectionRefusedError:
-        return Connection(address=address, failure="refused")
+        return TriedConnection(address=address, failure="refused")
     except ConnectionError:
-        return Connection(address=address, failure="connected, then broken off")
+        return TriedConnection(address=address, failure="connected, then broken off")
     except TimeoutError:
-        return Connection(address=address, failure="no answer")
+        return TriedConnection(address=address, failure="no answer")
     except OSError as error:
-        return Connection(address=address, failure=(error.strerror or str(error)).lower())
+        return TriedConnection(address=address, failure=(error.strerror or str(error)).lower())
 
 
 def _measure(peer: socket.socket) -> dict[str, float]:

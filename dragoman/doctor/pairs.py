@@ -10,22 +10,22 @@ from itertools import combinations
 from dragoman import format_units
 from dragoman.cost.step import bytes_per_host
 from dragoman.doctor.check import ALL, Check, Status
-from dragoman.doctor.facts import Host
-from dragoman.doctor.link import Connection
+from dragoman.doctor.facts import HostFacts
+from dragoman.doctor.link import TriedConnection
 from dragoman.plan.needs import Needs
 
 _SLOW = 0.5  # times the median of the others
 
 
 @dataclass(frozen=True)
-class Attempt:
+class ConnectionAttempt:
     """One host connecting to another."""
 
     sender: str
     receiver: str
     port: int
     ports: str  # the range that the receiver's kernel takes ports from
-    connection: Connection
+    connection: TriedConnection
 
 
 def rounds(hosts: int) -> list[list[tuple[int, int]]]:
@@ -44,7 +44,7 @@ def rounds(hosts: int) -> list[list[tuple[int, int]]]:
     return found
 
 
-def ports(attempts: Sequence[Attempt]) -> list[Check]:
+def ports(attempts: Sequence[ConnectionAttempt]) -> list[Check]:
     """Can every host open a connection to every other?"""
     failures = [attempt for attempt in attempts if attempt.connection.failure]
     if not failures:
@@ -63,7 +63,7 @@ def ports(attempts: Sequence[Attempt]) -> list[Check]:
     ]
 
 
-def links(attempts: Sequence[Attempt]) -> list[Check]:
+def links(attempts: Sequence[ConnectionAttempt]) -> list[Check]:
     """Rates both ways and the round trip. A pair much slower than the others is named."""
     measured = [attempt for attempt in attempts if attempt.connection.sent_bits_per_second]
     rates = [_rates(attempt) for attempt in measured]
@@ -82,7 +82,9 @@ def links(attempts: Sequence[Attempt]) -> list[Check]:
     return checks
 
 
-def exchange(hosts: Sequence[Host], attempts: Sequence[Attempt], needs: Needs | None) -> list[Check]:
+def exchange(
+    hosts: Sequence[HostFacts], attempts: Sequence[ConnectionAttempt], needs: Needs | None
+) -> list[Check]:
     """A step's exchange over the slowest link against its computing at the measured peak."""
     rates = [min(_rates(attempt)) for attempt in attempts if attempt.connection.sent_bits_per_second]
     if not needs or not rates:
@@ -103,5 +105,5 @@ def exchange(hosts: Sequence[Host], attempts: Sequence[Attempt], needs: Needs | 
     return [Check("exchange", ALL, "warning", value, advice)]
 
 
-def _rates(attempt: Attempt) -> tuple[float, float]:
+def _rates(attempt: ConnectionAttempt) -> tuple[float, float]:
     return attempt.connection.sent_bits_per_second, attempt.connection.received_bits_per_second

@@ -12,7 +12,7 @@ from dragoman import terminal
 from dragoman.config import Training
 from dragoman.doctor import calls, capacity, host, trial
 from dragoman.doctor.check import Check, failed, json_text, verdict
-from dragoman.doctor.facts import Host
+from dragoman.doctor.facts import HostFacts
 from dragoman.doctor.hosts import examine
 from dragoman.doctor.judge import judge, needs_of
 from dragoman.doctor.show import show
@@ -23,7 +23,7 @@ from dragoman.measure.neighbours import Neighbours
 
 
 @dataclass(frozen=True)
-class Request:
+class DoctorRequest:
     """What to look at. Without hosts, this machine."""
 
     hosts: Sequence[LaunchHost]
@@ -51,7 +51,7 @@ class Result:
         terminal.say(trial.block(self.steps, end) if self.steps else f"\n{end}")
 
 
-def run(request: Request) -> Result:
+def run(request: DoctorRequest) -> Result:
     if request.with_steps and not (request.settings and request.data):
         raise UsageError("--train needs a config and data", hint="add --config CONFIG --data DATA")
     checks, hosts = _examine(request)
@@ -62,7 +62,7 @@ def run(request: Request) -> Result:
     return Result([*checks, check], trial.described(outcome, hosts))
 
 
-def _examine(request: Request) -> tuple[list[Check], list[Host]]:
+def _examine(request: DoctorRequest) -> tuple[list[Check], list[HostFacts]]:
     if request.hosts:
         return examine(
             request.hosts, request.data, request.run, request.settings, partial(Remote, table=calls.TABLE)

@@ -22,11 +22,11 @@ from dragoman import config, format_units, terminal
 from dragoman.config import Training
 from dragoman.doctor import calls
 from dragoman.doctor.check import ALL, Check
-from dragoman.doctor.facts import Host
+from dragoman.doctor.facts import HostFacts
 from dragoman.errors import DragomanError
 from dragoman.launch import ssh
 from dragoman.launch.hosts import Host as LaunchHost
-from dragoman.launch.node import Training as Launched
+from dragoman.launch.node import TrainingCommand as Launched
 from dragoman.launch.remote import Remote
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
@@ -92,7 +92,7 @@ def remove(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def described(found: dict[str, Any] | None, hosts: Sequence[Host]) -> dict[str, Any] | None:
+def described(found: dict[str, Any] | None, hosts: Sequence[HostFacts]) -> dict[str, Any] | None:
     """With what the hosts said of themselves."""
     return found and found | {"versions": hosts[0].versions, "drivers": [host.gpus.driver for host in hosts]}
 

@@ -17,14 +17,14 @@ from dragoman.rundir import RunFolder
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class ScoredStep:
     """Of a run, by its step."""
 
     run: Path
     step: int
 
 
-def find(model: Path) -> Checkpoint | None:
+def find(model: Path) -> ScoredStep | None:
     """The checkpoint that MODEL names; None for models without a run and for files."""
     if not model.is_dir() or (model / CTRANSLATE2_FILE).exists():
         return None
@@ -34,7 +34,7 @@ def find(model: Path) -> Checkpoint | None:
         return None
     run = RunFolder(checkpoint.parents[1])
     step = run.checkpoint_folders.step_of(checkpoint)
-    return Checkpoint(run.path, step) if checkpoint.parent == run.checkpoints and step is not None else None
+    return ScoredStep(run.path, step) if checkpoint.parent == run.checkpoints and step is not None else None
 
 
 def data(model: Path) -> DataSet:
@@ -58,7 +58,7 @@ def data(model: Path) -> DataSet:
     return data
 
 
-def keep(evaluated: Evaluated, paths: Sequence[Path], scored_ones: Sequence[Checkpoint | None]) -> list[str]:
+def keep(evaluated: Evaluated, paths: Sequence[Path], scored_ones: Sequence[ScoredStep | None]) -> list[str]:
     """The scores of each system beside the records of its run, for the report; tells what prevented it."""
     obstacles = []
     for path, system, checkpoint in zip(paths, evaluated.systems, scored_ones, strict=True):

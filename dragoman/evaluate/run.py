@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from dragoman.evaluate import comet, scores, sentences
 from dragoman.evaluate.heldout import HeldOut
-from dragoman.evaluate.scores import Difference, IntervalScore
+from dragoman.evaluate.scores import IntervalScore, ScoreDifference
 from dragoman.evaluate.sentences import Shown
 from dragoman.evaluate.system import System
 
@@ -32,7 +32,7 @@ class Evaluated(BaseModel):
     sentences: int
     languages: tuple[str, str] | None
     systems: list[SystemScores]
-    differences: list[Difference]  # the second system less the first
+    differences: list[ScoreDifference]  # the second system less the first
     most_telling: list[Shown]
     notes: list[str]  # what a reader must know before believing the figures
 

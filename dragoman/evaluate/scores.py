@@ -22,7 +22,7 @@ _DRAWN_SENTENCES = 10_000_000  # over all resamples, held at once: 0.7 GB of chr
 _LEVEL = 0.05  # of significance
 
 
-class Difference(BaseModel):
+class ScoreDifference(BaseModel):
     """Of one metric, the second system less the first."""
 
     metric: str
@@ -31,11 +31,11 @@ class Difference(BaseModel):
     better: Literal["first", "second"] | None  # None: what was seen may be chance
 
 
-class Comparison(BaseModel):
+class SystemComparison(BaseModel):
     """Each system's scores by metric; of two systems, how they differ."""
 
     scores: list[dict[str, IntervalScore]]
-    differences: list[Difference]
+    differences: list[ScoreDifference]
 
 
 def metrics(target_language: str | None) -> dict[str, Metric]:
@@ -45,7 +45,7 @@ def metrics(target_language: str | None) -> dict[str, Metric]:
 
 def compare(
     systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], metrics: Mapping[str, Metric]
-) -> Comparison:
+) -> SystemComparison:
     """Scores of one or two systems' translations of the same sentences."""
     named = [(str(number), system) for number, system in enumerate(systems)]
     resamples = max(100, min(_RESAMPLES, _DRAWN_SENTENCES // len(systems[0])))
@@ -61,12 +61,12 @@ def compare(
         if len(results) > 1:
             value = results[1].score - results[0].score
             differences.append(_difference(name, value, results[1].p_value))
-    return Comparison(scores=scores, differences=differences)
+    return SystemComparison(scores=scores, differences=differences)
 
 
-def _difference(metric: str, value: float, p_value: float) -> Difference:
+def _difference(metric: str, value: float, p_value: float) -> ScoreDifference:
     gain = -value if metric == "ter" else value  # errors: fewer are better
     better: Literal["first", "second"] | None = None
     if p_value < _LEVEL and value:
         better = "second" if gain > 0 else "first"
-    return Difference(metric=metric, value=value, p_value=p_value, better=better)
+    return ScoreDifference(metric=metric, value=value, p_value=p_value, better=better)

@@ -25,7 +25,7 @@ class System:
 
 
 @dataclass(frozen=True)
-class Way:
+class DecodingOptions:
     """How models are opened and searched; what is None is the run's own."""
 
     engine: EngineName = "auto"
@@ -36,7 +36,7 @@ class Way:
     length_penalty: float | None = None
 
 
-def find(path: Path, held_out: HeldOut, way: Way) -> System:
+def find(path: Path, held_out: HeldOut, way: DecodingOptions) -> System:
     """A file holds translations, one to a line; anything else is a MODEL."""
     if path.is_file():
         return _read(path, held_out)
@@ -61,7 +61,7 @@ def _read(path: Path, held_out: HeldOut) -> System:
     return System(str(path), "read from a file", translations)
 
 
-def _options(path: Path, way: Way) -> Options:
+def _options(path: Path, way: DecodingOptions) -> Options:
     """A run is searched as its own evaluations were; an exported model with the defaults."""
     own = Evaluate()
     if not (path / CTRANSLATE2_FILE).is_file():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dragoman.evaluate.run import Evaluated
-from dragoman.evaluate.scores import Difference
+from dragoman.evaluate.scores import ScoreDifference
 
 NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "comet": "COMET"}
 _DECIMALS = {"comet": 4}
@@ -30,7 +30,7 @@ def _number(metric: str, value: float) -> str:
     return f"{value:.{_DECIMALS.get(metric, 2)}f}"
 
 
-def _difference(difference: Difference, first: str, second: str) -> str:
+def _difference(difference: ScoreDifference, first: str, second: str) -> str:
     sign = "+" if difference.value > 0 else ""
     names = {"first": first, "second": second}
     verdict = f"{names[difference.better]} is better" if difference.better else "may be chance"

@@ -21,7 +21,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True)
-class Program:
+class CoreUser:
     name: str
     cores: float  # that it used while ranks waited for one, on average
     host: str | None = None
@@ -88,7 +88,7 @@ def _not_stolen(records: Records) -> float:
     return 1.0 if not stolen or not used else 1 - min(1.0, stolen / max(used, stolen))
 
 
-def programs(records: Records) -> list[Program]:
+def programs(records: Records) -> list[CoreUser]:
     """The busiest others, over all looks at a host while ranks waited there."""
     table, facts = records.programs, records.facts
     found = []
@@ -99,7 +99,7 @@ def programs(records: Records) -> list[Program]:
         for name in np.unique(table["name"][mine]):
             its = mine & (table["name"] == name)
             used = float((table["cores"][its] * table["span"][its]).sum() / sum(looks.values()))
-            found.append(Program(str(name), used, host))
+            found.append(CoreUser(str(name), used, host))
     found = [program for program in found if program.cores >= WORTH_SAYING]
     return sorted(found, key=lambda program: -program.cores)[:NAMED]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.foreign.gpumeters import metered
-from dragoman.foreign.log_facts import NAN, YEAR, Gathered, Start, number
+from dragoman.foreign.log_facts import NAN, YEAR, Gathered, LoggedStart, number
 from dragoman.foreign.runfacts import run_facts
 from dragoman.measure.records import FIRST_DATE, Attempt, Event, Records, Table
 
@@ -105,7 +105,7 @@ def _keep_newest(run: Gathered) -> None:
         start.number -= before
 
 
-def _is_new(one: Start, other: Start) -> bool:
+def _is_new(one: LoggedStart, other: LoggedStart) -> bool:
     return one.last_step is not None and other.first_step is not None and other.first_step < one.last_step
 
 
@@ -130,7 +130,7 @@ def _mend_clocks(run: Gathered) -> None:
         run.intervals["ended"][first:end] = array("d", ended)
 
 
-def _lines_of(run: Gathered, start: Start) -> tuple[int, int]:
+def _lines_of(run: Gathered, start: LoggedStart) -> tuple[int, int]:
     """Where the lines of a start begin and end: starts follow each other."""
     numbers = run.intervals["attempt"]
     return bisect_left(numbers, start.number), bisect_right(numbers, start.number)
@@ -165,13 +165,13 @@ def _attempts(run: Gathered) -> list[Attempt]:
     return found
 
 
-def _next_date(run: Gathered, start: Start) -> float:
+def _next_date(run: Gathered, start: LoggedStart) -> float:
     """A start without a date was not long before the next one that has one; 0 if none has."""
     dates = [later.started for later in run.starts[start.number :] if later.started == later.started]
     return dates[0] if dates else 0.0
 
 
-def _open_end(run: Gathered, start: Start) -> str:
+def _open_end(run: Gathered, start: LoggedStart) -> str:
     """A log that simply ends: stopped, or copied while the run went on; finished it is not."""
     wanted = run.settings.get("train.steps")
     if start is not run.starts[-1]:

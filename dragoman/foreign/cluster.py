@@ -20,7 +20,7 @@ _DEVICE = re.compile(r"name: (.+?) major: \d")
 _STAMP_LENGTH = len("2020-06-26 15:36:43")
 
 
-class Cluster:
+class LoggedCluster:
     def __init__(self, gathered: Gathered):
         self._run = gathered
         self._rank_hosts: dict[int, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dragoman.foreign.log_facts import Gathered, Start
+from dragoman.foreign.log_facts import Gathered, LoggedStart
 from dragoman.measure.records import Event
 
 LOOKS_FOR = "errors of Python, CUDA, NCCL and mpirun"
@@ -171,7 +171,7 @@ class Faults:
         if start.reason != "finished":
             start.reason = f"{worst.kind}: {worst.meaning}"
 
-    def _start_of(self, fault: Fault) -> Start:
+    def _start_of(self, fault: Fault) -> LoggedStart:
         """What comes after mpirun's last words is another start, and so is a failed launch after steps."""
         start = self._run.start
         is_launch = fault.kind == "launch failure" and start.last_step is not None
@@ -190,7 +190,7 @@ class Faults:
         for number, faults in by_start.items():
             self._ended(self._run.starts[number - 1], faults)
 
-    def _ended(self, start: Start, faults: list[Fault]) -> None:
+    def _ended(self, start: LoggedStart, faults: list[Fault]) -> None:
         if start.reason == "finished":
             return
         if not faults:  # it went on

@@ -83,7 +83,7 @@ def bleu_scale(scores: Iterable[float]) -> int:
 
 
 @dataclass
-class Start:
+class LoggedStart:
     """One start of the run. Times are NaN where the log holds none."""
 
     number: int
@@ -110,7 +110,7 @@ class Gathered:
     source: str = ""  # the program whose log it is
     facts: dict[str, tuple[Any, str]] = field(default_factory=dict)  # name -> value, origin
     settings: dict[str, Any] = field(default_factory=dict)
-    starts: list[Start] = field(default_factory=list)
+    starts: list[LoggedStart] = field(default_factory=list)
     intervals: dict[str, array[float]] = field(
         default_factory=lambda: {name: array("d") for name in INTERVAL_COLUMNS}
     )
@@ -136,15 +136,15 @@ class Gathered:
         return self.facts.get(name, (None, ""))[1]
 
     @property
-    def start(self) -> Start:
+    def start(self) -> LoggedStart:
         """The newest; the first one is made when something happens in it."""
         return self.starts[-1] if self.starts else self.begin()
 
-    def begin(self) -> Start:
+    def begin(self) -> LoggedStart:
         if len(self.starts) == MOST_STARTS:
             self.left_out[f"starts after the first {MOST_STARTS:,}"] += 1
         else:
-            self.starts.append(Start(len(self.starts) + 1))
+            self.starts.append(LoggedStart(len(self.starts) + 1))
         return self.starts[-1]
 
     def interval(self, step: int, steps: int, seconds: float, **values: float) -> None:

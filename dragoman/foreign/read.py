@@ -154,7 +154,7 @@ def _text(lines: Lines, gathered: Gathered) -> str | None:
         fairseq.Fairseq(gathered),
         nmon.Nmon(gathered),
         nvidia.Nvidia(gathered),
-        cluster.Cluster(gathered),
+        cluster.LoggedCluster(gathered),
     ]
     takers = {f"r{number}": reader.line for number, reader in enumerate(readers)}
     failures = faults.Faults(gathered)

@@ -44,7 +44,7 @@ _MACHINE_WORDS = r"(?:machines?|nodes?|hosts?|VMs?|instances?)"
 
 
 @dataclass
-class Row:
+class CsvRow:
     name: str
     cloud: str
     values: dict[str, Any] = field(default_factory=dict)  # fact -> value
@@ -55,7 +55,7 @@ class Row:
     settings: dict[str, Any] = field(default_factory=dict)  # of the model, by dotted key
 
 
-def read(path: Path, common: Given) -> list[tuple[Row, Diagnosis]]:
+def read(path: Path, common: Given) -> list[tuple[CsvRow, Diagnosis]]:
     """Each row and its answers. `common` holds for rows that do not say otherwise."""
     rows = [_row(cells, number) for number, cells in enumerate(_cells(path), start=1)]
     _fill(rows, common)
@@ -95,8 +95,8 @@ def _column(name: str) -> str:
 # --- one row ----------------------------------------------------------------------------------------------
 
 
-def _row(cells: dict[str, str], number: int) -> Row:
-    row = Row(cells["run"] or f"row {number}", re.split(r"[ (]", cells.get("cloud", ""))[0].lower())
+def _row(cells: dict[str, str], number: int) -> CsvRow:
+    row = CsvRow(cells["run"] or f"row {number}", re.split(r"[ (]", cells.get("cloud", ""))[0].lower())
     ranks, machines = (
         count(number, MOST_RANKS)
         for number in _placing(" ".join(cells["n_ranks"].split()), " ".join(cells["nodes_x_gpus"].split()))
@@ -156,7 +156,7 @@ def _placing(ranks_text: str, nodes: str) -> tuple[int | None, int | None]:
     return int(ranks) if ranks else None, machines or None
 
 
-def _step_seconds(cells: dict[str, str], steps: int | None, hours: float | None, row: Row) -> float | None:
+def _step_seconds(cells: dict[str, str], steps: int | None, hours: float | None, row: CsvRow) -> float | None:
     """The log's word first; a written figure if the run's length bears it out; else length over steps."""
     logged = figures.step_seconds(cells["sec_per_step_log"])
     whole = 3600 * hours / steps if hours and steps else None
@@ -189,7 +189,7 @@ def _parameters(text: str, precision: str | None) -> tuple[float, bool] | None:
 # --- what the others say ----------------------------------------------------------------------------------
 
 
-def _fill(rows: Sequence[Row], common: Given) -> None:
+def _fill(rows: Sequence[CsvRow], common: Given) -> None:
     defaults = Gathered()
     given_facts.add(common, defaults)
     for name in ("ranks", "machines", "pairs_per_rank", "precision", "parameters", "device"):
@@ -220,7 +220,7 @@ def _agreed(values: Iterable[Any]) -> Any:
     return value if count >= AGREEMENT * counted.total() else None
 
 
-def _devices(rows: Sequence[Row], cloud: str) -> str | None:
+def _devices(rows: Sequence[CsvRow], cloud: str) -> str | None:
     """Every type that rows of the same cloud name; of all rows where a row names no cloud."""
     like = [row for row in rows if row.values["device"] and (row.cloud == cloud or not cloud)]
     names = {kind.name for row in like for kind in gpu_types.named(row.values["device"])}
@@ -230,7 +230,7 @@ def _devices(rows: Sequence[Row], cloud: str) -> str | None:
 # --- its answers ------------------------------------------------------------------------------------------
 
 
-def _answered(row: Row) -> Diagnosis:
+def _answered(row: CsvRow) -> Diagnosis:
     gathered = Gathered(settings=dict(row.settings))
     for name, value in row.values.items():
         gathered.fact(name, value, GIVEN)

@@ -16,7 +16,7 @@ MODULE = "dragoman.launch.node"
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingCommand:
     """What every host is told to do."""
 
     config: str  # TOML, every setting: the file itself need not be on the hosts
@@ -24,7 +24,7 @@ class Training:
     command: str  # as the user typed it
 
 
-def request(training: Training, node: Node) -> str:
+def request(training: TrainingCommand, node: Node) -> str:
     """What a node reads from its input."""
     return json.dumps({"training": asdict(training), "node": asdict(node)})
 
@@ -32,7 +32,7 @@ def request(training: Training, node: Node) -> str:
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there are ranks to tell: no traceback
     asked = json.load(sys.stdin)
-    training, node = Training(**asked["training"]), Node(**asked["node"])
+    training, node = TrainingCommand(**asked["training"]), Node(**asked["node"])
     os.environ.update(environment.with_command(training.command))
     orphans.end_with_parent()
     with temporary.folder("dragoman-") as folder:

@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.launch import environment, node
 from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
 from dragoman.launch.hosts import Host
-from dragoman.launch.node import Training
+from dragoman.launch.node import TrainingCommand
 from dragoman.launch.ranks import Node
 from dragoman.launch.remote import Remote
 from dragoman.launch.signals import stop_requests
@@ -37,13 +37,15 @@ class _Stop:
 Events = queue.SimpleQueue[int | _Stop]
 
 
-def training(config: str, data: Path, run: Path, start_from: Path | None, command: str) -> Training:
+def training(config: str, data: Path, run: Path, start_from: Path | None, command: str) -> TrainingCommand:
     """What the hosts are sent: paths as seen from here, whatever folder the hosts start in."""
     options = ["--data", str(data.absolute()), "--run", str(run.absolute())]
-    return Training(config, options + (["--from", str(start_from.absolute())] if start_from else []), command)
+    return TrainingCommand(
+        config, options + (["--from", str(start_from.absolute())] if start_from else []), command
+    )
 
 
-def run(training: Training, hosts: Sequence[Host]) -> int:
+def run(training: TrainingCommand, hosts: Sequence[Host]) -> int:
     """Trains on these hosts; the exit code. What ranks say is printed with the name of their host."""
     events: Events = queue.SimpleQueue()
     width = max(len(host.name) for host in hosts)

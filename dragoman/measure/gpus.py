@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Collection
 
 
-class Gpus:
+class GpuReader:
     """Readings of the GPUs of these UUIDs, or of none where there is no driver.
 
     The library knows all of a machine's, also those that CUDA_VISIBLE_DEVICES hides: others may train there.

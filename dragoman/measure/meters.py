@@ -18,8 +18,8 @@ import numpy as np
 import psutil
 
 from dragoman.measure import clock
-from dragoman.measure.gpus import Gpus
-from dragoman.measure.neighbours import Neighbours, Program
+from dragoman.measure.gpus import GpuReader
+from dragoman.measure.neighbours import Neighbours, RunningProgram
 from dragoman.measure.phases import Phases
 
 _LENS_SECONDS = 4.0
@@ -64,7 +64,7 @@ class HostMeter:
         self.cost_seconds = 0.0  # CPU time of the thread
         self._interface = interface
         self._phases = phases
-        self._gpus = Gpus(gpus)
+        self._gpus = GpuReader(gpus)
         self._lock = threading.Lock()
         self._nics: Rows = []
         self._hosts: Rows = []
@@ -123,7 +123,7 @@ class HostMeter:
             self._hosts.append((*row, *cores[: self.cores]))
             self._gpu_rows += [(when, span, *row) for row in self._gpus.read()]
 
-    def _note_programs(self, when: float, span: float, programs: list[Program]) -> None:
+    def _note_programs(self, when: float, span: float, programs: list[RunningProgram]) -> None:
         with self._lock:
             for program in programs:
                 if program.name not in self.programs:
@@ -169,7 +169,7 @@ class _Watch:
         self._again_at = 0.0
         self._pause = _FIRST_PAUSE
 
-    def second(self, now: float, queued: float) -> tuple[float, float, list[Program]] | None:
+    def second(self, now: float, queued: float) -> tuple[float, float, list[RunningProgram]] | None:
         """What a look that began a second ago has found, and for which time."""
         if self._neighbours:
             began, programs = self._began, self._neighbours.busiest()

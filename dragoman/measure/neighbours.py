@@ -23,7 +23,7 @@ _PROC = Path("/proc")
 _LONGEST_NAME = 40
 
 
-class Program(NamedTuple):
+class RunningProgram(NamedTuple):
     name: str
     cores: float  # that it used, on average
 
@@ -48,7 +48,7 @@ class Neighbours:
         self._looked = time.perf_counter()
         self._before = _processes()
 
-    def busiest(self) -> list[Program]:
+    def busiest(self) -> list[RunningProgram]:
         """Those that used most CPU since the last look, processes of one name together."""
         now, after = time.perf_counter(), _processes()
         span, before = now - self._looked, self._before
@@ -62,7 +62,7 @@ class Neighbours:
                 if spent > 0:
                     name = _running(number, process.name)
                     used[name] = used.get(name, 0.0) + spent
-        programs = [Program(name, cores) for name, cores in used.items() if cores >= LEAST_CORES]
+        programs = [RunningProgram(name, cores) for name, cores in used.items() if cores >= LEAST_CORES]
         return sorted(programs, key=lambda program: -program.cores)[:MOST_NAMED]
 
 

@@ -29,7 +29,7 @@ from dragoman.measure.records import (
     Table,
     packed_shares,
 )
-from dragoman.measure.writer import Writer
+from dragoman.measure.writer import RecordWriter
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
@@ -70,7 +70,7 @@ class Recorder:
         world: World,
         topology: Topology,
         attempt: Attempt,
-        writer: Writer,
+        writer: RecordWriter,
         meter: HostMeter | None,
         run_clock: RunClock,
     ):

@@ -23,7 +23,7 @@ COUNTED = ("sent_bytes", "received_bytes", "cpu", "queued", "sampled")
 STATISTICS = ("mean", "least", "most", "slowest")  # over ranks; `slowest` is a rank's number
 
 
-class Row(BaseModel):
+class RecordRow(BaseModel):
     """A row that is kept as JSON, which has no NaN: a loss that is not finite is a finding, not a gap."""
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -75,7 +75,7 @@ class RunFacts(BaseModel):
         return f"{shape} all-reduce in {self.wire}"
 
 
-class Attempt(Row):
+class Attempt(RecordRow):
     number: int
     started: float
     first_step: int  # the first step this attempt makes
@@ -95,7 +95,7 @@ class Attempt(Row):
         return [self.jump_before, *self.jumps_during] if self.jump_before else self.jumps_during
 
 
-class EvaluationRow(Row):
+class EvaluationRow(RecordRow):
     step: int
     attempt: int
     time: float
@@ -108,7 +108,7 @@ class EvaluationRow(Row):
     seconds: float | None = None
 
 
-class Event(Row):
+class Event(RecordRow):
     time: float  # when it began
     attempt: int
     step: int
@@ -119,7 +119,7 @@ class Event(Row):
     detail: str = ""
 
 
-class Probe(Row):
+class Probe(RecordRow):
     """Something measured on purpose.
 
     kind "exchange": numbers step_seconds and step_seconds_without_exchange (both without data waiting and

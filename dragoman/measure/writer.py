@@ -11,7 +11,7 @@ from dragoman.measure.database import RecordsFile
 from dragoman.measure.records import Attempt
 
 
-class Writer:
+class RecordWriter:
     """Writes nothing: what ranks other than 0 have."""
 
     failure: str | None = None  # why records could not be written; training goes on without them
@@ -26,7 +26,7 @@ class Writer:
         """Everything is on disk."""
 
 
-class FileWriter(Writer):
+class FileWriter(RecordWriter):
     def __init__(self, path: Path):
         self._file = RecordsFile(path)
         self.attempts = self._file.past

@@ -22,7 +22,7 @@ from torch import Tensor
 Lengths = np.ndarray | Tensor
 
 
-class Route(NamedTuple):
+class HeadLayout(NamedTuple):
     """Where each head's piece of a row goes, for P projections of H heads."""
 
     to_grid: Tensor  # [P x B x H x L] which piece of the rows [N, P, H] stands in each place of the grid
@@ -44,7 +44,7 @@ class Packing:
     rows_BL: Tensor  # the row of each slot; 0 where the slot is empty
     empty_slots: Tensor  # of the B x L
     mask_B11L: Tensor | None  # added to attention scores: 0 at tokens, -inf at padding; None if there is none
-    _routes: dict[tuple[int, int], Route] = field(default_factory=dict)
+    _routes: dict[tuple[int, int], HeadLayout] = field(default_factory=dict)
 
     @classmethod
     def of(cls, lengths: Lengths, device: torch.device | str = "cpu", rows: int | None = None) -> Packing:
@@ -90,13 +90,13 @@ class Packing:
         to_grid, to_rows, empty, _ = self._route(1, heads)
         return _Gather.apply(x_BHLC.reshape(-1, channels), to_rows, to_grid, empty).view(-1, heads * channels)
 
-    def _route(self, projections: int, heads: int) -> Route:
+    def _route(self, projections: int, heads: int) -> HeadLayout:
         key = projections, heads
         if key not in self._routes:
             self._routes[key] = self._find_route(projections, heads)
         return self._routes[key]
 
-    def _find_route(self, projections: int, heads: int) -> Route:
+    def _find_route(self, projections: int, heads: int) -> HeadLayout:
         device = self.rows_BL.device
         projection = torch.arange(projections, device=device)
         head = torch.arange(heads, device=device)
@@ -108,7 +108,7 @@ class Packing:
         empty = (slot // self.longest * heads + head) * self.longest + slot % self.longest
         pieces = to_rows.numel()
         spare = torch.arange(pieces - self.spare * projections * heads, pieces, device=device)
-        return Route(to_grid.flatten(), to_rows.flatten(), empty.flatten(), spare)
+        return HeadLayout(to_grid.flatten(), to_rows.flatten(), empty.flatten(), spare)
 
 
 def on_device(array: np.ndarray, device: torch.device | str) -> Tensor:

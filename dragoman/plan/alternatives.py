@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.cost.step import LOCAL_STEPS
-from dragoman.plan.cluster import Cluster, Link
+from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.forecast import Forecast, Way
 
 HOSTS = (1, 2, 4, 8)
@@ -45,7 +45,7 @@ class Alternative:
 
 def alternatives(base: Forecast) -> list[Alternative]:
     """By hosts, link and way; a link that was given or measured stands beside those on sale."""
-    links = [Link.ordered(bits) for bits in LINKS]
+    links = [PlannedLink.ordered(bits) for bits in LINKS]
     own = base.cluster.link
     if own and own.name not in [link.name for link in links]:
         links.insert(0, own)

@@ -18,7 +18,7 @@ ROUND_TRIP = Estimate(0.0002, 0.00005, 0.001, "usual within a data centre")
 
 
 @dataclass(frozen=True)
-class Link:
+class PlannedLink:
     """Between two machines. A run's own measurement is what its gradients got; an order is only an order."""
 
     bits_per_second: Estimate  # of gradients
@@ -26,13 +26,13 @@ class Link:
     name: str
 
     @classmethod
-    def ordered(cls, bits: float) -> Link:
+    def ordered(cls, bits: float) -> PlannedLink:
         value, low, high = CARRIED if bits <= FAST_BITS_PER_SECOND else CARRIED_FAST
         source = f"{value:.0%} of the order, {low:.0%} to {high:.0%}"
         return cls(Estimate(bits * value, bits * low, bits * high, source), ROUND_TRIP, named(bits))
 
     @classmethod
-    def parse(cls, text: str) -> Link:
+    def parse(cls, text: str) -> PlannedLink:
         return cls.ordered(ordered_link(text))
 
 
@@ -40,7 +40,7 @@ class Link:
 class Cluster:
     hosts: int
     workers: int  # ranks on each
-    link: Link | None  # None on one host
+    link: PlannedLink | None  # None on one host
 
     @property
     def ranks(self) -> int:

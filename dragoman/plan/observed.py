@@ -19,10 +19,10 @@ from dragoman.explain.step_breakdown import StepParts, settled, step_parts
 from dragoman.measure import database
 from dragoman.measure.records import Records
 from dragoman.plan import pace as paces
-from dragoman.plan.cluster import Link, named
+from dragoman.plan.cluster import PlannedLink, named
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.pace import Pace
-from dragoman.plan.work import Corpus, Work
+from dragoman.plan.work import CorpusSize, Work
 from dragoman.rundir import RunFolder
 
 _LEAST_DOUBT = 0.10  # two runs on the same machines differ by so much
@@ -36,7 +36,7 @@ _SOME_SECONDS = 1e-6  # however odd the clocks: a step computes
 class Observed:
     pace: Pace
     settings: Training
-    corpus: Corpus
+    corpus: CorpusSize
 
 
 def observe(path: Path) -> Observed:
@@ -47,7 +47,7 @@ def observe(path: Path) -> Observed:
         raise RecordsError("no timed steps to plan by", path=path, hint="a run that has made some steps")
     with reading(file, RecordsError, hint="a run of this version: it has settings and a data card"):
         settings = Training.model_validate(config.nested(records.facts.settings))
-        corpus = Corpus.of(Card.model_validate(records.facts.data_card))
+        corpus = CorpusSize.of(Card.model_validate(records.facts.data_card))
     return Observed(_pace(records, parts, Work(settings, corpus), path.name), settings, corpus)
 
 
@@ -129,12 +129,12 @@ def _decoding(records: Records, work: Work, per_flop: Estimate, where: str) -> E
     return Estimate.within(seconds / by_pace, _EVENT_DOUBT, f"{where}: {_count(records, 'evaluation')}")
 
 
-def _link(records: Records, where: str) -> Link | None:
+def _link(records: Records, where: str) -> PlannedLink | None:
     rate = link_rate(records)
     if rate is None:
         return None
     trips = [probe.numbers.get("round_trip_seconds", 0.0) for probe in records.probes_of("link")]
-    return Link(
+    return PlannedLink(
         Estimate.within(rate, _LINK_DOUBT, f"bursts {where}"),
         Estimate.within(min(trips), _EVENT_DOUBT, where),
         f"{named(rate)} as measured",

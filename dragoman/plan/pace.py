@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dragoman.cost import gpu_types
 from dragoman.errors import UsageError
-from dragoman.plan.cluster import Link
+from dragoman.plan.cluster import PlannedLink
 from dragoman.plan.estimate import Estimate
 
 # What a table cannot know of a GPU, in seconds, taken wide. The optimizer moves 28 bytes per parameter: it
@@ -38,7 +38,7 @@ class Pace:
     startup_seconds: Estimate = STARTUP_SECONDS
     memory_bytes: float | None = None  # that the device has
     used_bytes: Estimate | None = None  # that a rank had at its most, where that was measured
-    link: Link | None = None  # where a run measured one
+    link: PlannedLink | None = None  # where a run measured one
 
 
 def of_gpu(name: str, precision: str) -> Pace:

@@ -11,17 +11,17 @@ from dragoman.config import Training
 from dragoman.data.card import Card
 from dragoman.errors import UsageError
 from dragoman.plan import forecast, observed
-from dragoman.plan.cluster import Cluster, Link
+from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.forecast import Forecast
 from dragoman.plan.observed import Observed
 from dragoman.plan.pace import Pace, of_gpu
-from dragoman.plan.work import Corpus, Work
+from dragoman.plan.work import CorpusSize, Work
 
 _OTHER_MODEL = 0.3  # what a pace may be off by on another model or microbatch than it was measured on
 
 
 @dataclass(frozen=True)
-class Request:
+class PlanRequest:
     settings: Training
     hosts: int = 1
     workers: int = 1  # on each
@@ -43,7 +43,7 @@ class Plan:
     currency: str = ""
 
 
-def plan(request: Request) -> Plan:
+def plan(request: PlanRequest) -> Plan:
     past = observed.observe(request.run) if request.run else None
     corpus = _corpus(request, past)
     work = Work(request.settings, corpus)
@@ -64,20 +64,20 @@ def plan(request: Request) -> Plan:
     return Plan(made, assumptions, request.currency)
 
 
-def _corpus(request: Request, past: Observed | None) -> Corpus:
+def _corpus(request: PlanRequest, past: Observed | None) -> CorpusSize:
     if request.data:
         try:
             card = Card.load(request.data / "card.json")
         except (FileNotFoundError, NotADirectoryError):
             raise kinds.refused(request.data, "data set") from None
-        return Corpus.of(card)
+        return CorpusSize.of(card)
     if past:
         said = ["the corpus of the run that it is planned by (--data DATA for another)"]
         return replace(past.corpus, pairs=request.pairs or past.corpus.pairs, assumptions=said)
-    return Corpus.usual(request.pairs)
+    return CorpusSize.usual(request.pairs)
 
 
-def _pace(request: Request, past: Observed | None, work: Work) -> Pace:
+def _pace(request: PlanRequest, past: Observed | None, work: Work) -> Pace:
     sources = [bool(request.gpu), bool(past), bool(request.calibrate)]
     if sum(sources) != 1:
         found = "what computes is not known" if not any(sources) else "computing is given more than once"
@@ -94,7 +94,7 @@ def _pace(request: Request, past: Observed | None, work: Work) -> Pace:
     return replace(past.pace, seconds_per_flop=per_flop)
 
 
-def _microbatch(settings: Training, corpus: Corpus) -> tuple[object, ...]:
+def _microbatch(settings: Training, corpus: CorpusSize) -> tuple[object, ...]:
     """All that decides what one costs."""
     return (
         settings.model,
@@ -105,11 +105,11 @@ def _microbatch(settings: Training, corpus: Corpus) -> tuple[object, ...]:
     )
 
 
-def _link(request: Request, pace: Pace) -> Link | None:
+def _link(request: PlanRequest, pace: Pace) -> PlannedLink | None:
     if request.hosts == 1:
-        return Link.parse(request.link) if request.link else None
+        return PlannedLink.parse(request.link) if request.link else None
     if request.link:
-        return Link.parse(request.link)
+        return PlannedLink.parse(request.link)
     if pace.link is None:
         raise UsageError(
             f"{request.hosts} hosts, and nothing said of what joins them",

@@ -21,7 +21,7 @@ _MEMORY_SHARE = 0.25  # by which a rank's memory may differ from the count of it
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusSize:
     """As much of a data set as decides the cost of training on it."""
 
     vocabulary: int
@@ -32,7 +32,7 @@ class Corpus:
     assumptions: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, card: Card) -> Corpus:
+    def of(cls, card: Card) -> CorpusSize:
         source = "counted in the data set"
         train = card.parts["train"]
         dev = card.parts.get("dev")
@@ -45,7 +45,7 @@ class Corpus:
         )
 
     @classmethod
-    def usual(cls, pairs: int | None) -> Corpus:
+    def usual(cls, pairs: int | None) -> CorpusSize:
         low, high = USUAL_TOKENS
         tokens = Estimate((low * high) ** 0.5, low, high, "usual for news and parliament")
         vocabulary = suited_pieces(pairs) if pairs else MOST_SUITED_PIECES
@@ -64,7 +64,7 @@ class Corpus:
 @dataclass(frozen=True)
 class Work:
     settings: Training
-    corpus: Corpus
+    corpus: CorpusSize
 
     @property
     def parameters(self) -> int:

@@ -10,8 +10,8 @@ from dragoman.explain.placement import longest
 from dragoman.explain.step_breakdown import StepParts, mean, settled, step_parts
 from dragoman.explain.time_outside_steps import event_seconds
 from dragoman.measure.records import Records
-from dragoman.report.compare_facts import Difference, facts_and_settings
-from dragoman.report.compare_quality import Score, scores
+from dragoman.report.compare_facts import FactDifference, facts_and_settings
+from dragoman.report.compare_quality import ComparedScore, scores
 from dragoman.report.compare_why import why
 
 Side = Literal["a", "b"]
@@ -40,26 +40,26 @@ class Speed(BaseModel):
     phases: list[PhaseSpeed] = []
 
 
-class Comparison(BaseModel):
+class RunComparison(BaseModel):
     schema_version: int = 1
     a: str  # names
     b: str
-    machines: list[Difference]  # ranks, hosts, device, data
-    settings: list[Difference]
+    machines: list[FactDifference]  # ranks, hosts, device, data
+    settings: list[FactDifference]
     speed: Speed
     outside_steps: list[PhaseSpeed]  # seconds of the whole run in evaluation, checkpoints and start-up
-    quality: list[Score]
+    quality: list[ComparedScore]
     why: list[str]  # the slower run, in words
 
 
-def compare(a: Records, b: Records) -> Comparison:
+def compare(a: Records, b: Records) -> RunComparison:
     names = _names(a, b)
     placed = longest(a), longest(b)
     judged = placed[0].records, placed[1].records
     speed = _speed(*judged)
     facts, settings = facts_and_settings((a, judged[0]), (b, judged[1]))
     outside = [_outside(kind, a, b) for kind in ("startup", "evaluation", "checkpoint")]
-    return Comparison(
+    return RunComparison(
         a=names[0],
         b=names[1],
         machines=facts,

@@ -19,7 +19,7 @@ _ASKED_BY = {
 }
 
 
-class Difference(BaseModel):
+class FactDifference(BaseModel):
     """A fact or setting that is not the same; None where a run has none."""
 
     name: str
@@ -27,14 +27,14 @@ class Difference(BaseModel):
     b: Any = None
 
 
-def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
+def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[FactDifference]:
     keys = [*a, *(key for key in b if key not in a)]
-    return [Difference(name=key, a=a.get(key), b=b.get(key)) for key in keys if a.get(key) != b.get(key)]
+    return [FactDifference(name=key, a=a.get(key), b=b.get(key)) for key in keys if a.get(key) != b.get(key)]
 
 
 def facts_and_settings(
     a: tuple[Records, Records], b: tuple[Records, Records]
-) -> tuple[list[Difference], list[Difference]]:
+) -> tuple[list[FactDifference], list[FactDifference]]:
     """Of two runs, each as a whole and with the steps that are judged: facts that differ, and settings."""
     facts = differences(_facts(*a), _facts(*b))
     facts += _data(a[1].facts.data_card, b[1].facts.data_card)
@@ -72,7 +72,7 @@ def _facts(records: Records, judged: Records) -> dict[str, Any]:
     }
 
 
-def _data(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
+def _data(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[FactDifference]:
     """Checksums tell that data differ; counts and languages say how."""
     if a.get("fingerprint") == b.get("fingerprint"):
         return []
@@ -80,8 +80,8 @@ def _data(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
     pieces = a.get("vocabulary_pieces"), b.get("vocabulary_pieces")
     if pieces[0] == pieces[1] and a.get("vocabulary_sha256") != b.get("vocabulary_sha256"):
         said = f"{pieces[0]:,} pieces" if isinstance(pieces[0], int) else "one"
-        rows.append(Difference(name="vocabulary", a=said, b="as many others"))
-    return rows or [Difference(name="training pairs", a="some", b="as many others, or in another order")]
+        rows.append(FactDifference(name="vocabulary", a=said, b="as many others"))
+    return rows or [FactDifference(name="training pairs", a="some", b="as many others, or in another order")]
 
 
 def _counts(card: Mapping[str, Any]) -> dict[str, Any]:

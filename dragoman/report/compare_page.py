@@ -7,11 +7,11 @@ from typing import Any
 from dragoman.measure.records import Records
 from dragoman.report import page
 from dragoman.report.charts import Missing, both
-from dragoman.report.compare import Comparison
+from dragoman.report.compare import RunComparison
 from dragoman.report.compare_text import sections
 
 
-def render(comparison: Comparison, a: Records, b: Records) -> str:
+def render(comparison: RunComparison, a: Records, b: Records) -> str:
     """The page as HTML text."""
     drawn: dict[str, dict[str, Any]] = {}
     made = both.of((comparison.a, a), (comparison.b, b))

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from dragoman.measure.records import Records
 
 
-class Score(BaseModel):
+class ComparedScore(BaseModel):
     metric: str
     a: float | None = None  # best of the run
     b: float | None = None
@@ -21,15 +21,15 @@ class Score(BaseModel):
     note: str = ""  # why they cannot be compared, or what to keep in mind
 
 
-def scores(a: Records, b: Records) -> list[Score]:
+def scores(a: Records, b: Records) -> list[ComparedScore]:
     """Best of each metric that at least one run has."""
     rows = [_score(metric, a, b) for metric in ("bleu", "chrf", "eval_loss")]
     return [row for row in rows if row.a is not None or row.b is not None]
 
 
-def _score(metric: str, a: Records, b: Records) -> Score:
+def _score(metric: str, a: Records, b: Records) -> ComparedScore:
     (best_a, made_a), (best_b, made_b) = _best(metric, a), _best(metric, b)
-    row = Score(metric=metric, a=best_a, b=best_b, a_signature=made_a, b_signature=made_b)
+    row = ComparedScore(metric=metric, a=best_a, b=best_b, a_signature=made_a, b_signature=made_b)
     if best_a is None or best_b is None:
         row.note = "only one run has it"
     elif made_a is None or made_b is None:

@@ -12,22 +12,22 @@ from rich.text import Text
 from dragoman import format_units, terminal
 from dragoman.explain.duration import PARTS
 from dragoman.report import units
-from dragoman.report.compare import Comparison, PhaseSpeed
-from dragoman.report.compare_facts import Difference
-from dragoman.report.compare_quality import Score
+from dragoman.report.compare import PhaseSpeed, RunComparison
+from dragoman.report.compare_facts import FactDifference
+from dragoman.report.compare_quality import ComparedScore
 from dragoman.report.markdown import escape, table
 
 _METRICS = {"bleu": "BLEU", "chrf": "chrF", "eval_loss": "held-out loss"}
 
 
-class Section(NamedTuple):
+class TextSection(NamedTuple):
     title: str
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
     notes: list[str]
 
 
-def markdown(comparison: Comparison) -> str:
+def markdown(comparison: RunComparison) -> str:
     lines = [f"# {escape(comparison.a)} and {escape(comparison.b)}", ""]
     for sentence in comparison.why:
         lines += [escape(sentence), ""]
@@ -39,7 +39,7 @@ def markdown(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def show(comparison: Comparison, console: Console | None = None) -> None:
+def show(comparison: RunComparison, console: Console | None = None) -> None:
     """Prints the comparison."""
     console = console or terminal.console()
     for number, sentence in enumerate(comparison.why):
@@ -58,13 +58,13 @@ def show(comparison: Comparison, console: Console | None = None) -> None:
             console.print(Text(note))
 
 
-def sections(comparison: Comparison) -> list[Section]:
+def sections(comparison: RunComparison) -> list[TextSection]:
     """Those that have something to say."""
     pair, speed, quality = (comparison.a, comparison.b), comparison.speed, comparison.quality
     machines, settings = comparison.machines, comparison.settings
     rates = [
-        Difference(name="tokens_per_second", a=speed.a_tokens_per_second, b=speed.b_tokens_per_second),
-        Difference(name="step_seconds", a=speed.a_step_seconds, b=speed.b_step_seconds),
+        FactDifference(name="tokens_per_second", a=speed.a_tokens_per_second, b=speed.b_tokens_per_second),
+        FactDifference(name="step_seconds", a=speed.a_step_seconds, b=speed.b_step_seconds),
     ]
     # The table of phases ends with the whole step.
     is_told = bool(speed.phases) and speed.per == "step"
@@ -74,19 +74,21 @@ def sections(comparison: Comparison) -> list[Section]:
     outside = [_phase(row)[:3] for row in comparison.outside_steps]
     scores = [_score(row, pair) for row in quality]
     made = [
-        Section("What differs", ("", *pair), _differences(machines), _or_none(machines, "machines and data")),
-        Section("Settings", ("setting", *pair), _differences(settings), _or_none(settings, "settings")),
-        Section("Speed", ("", *pair), _differences(rates), []),
-        Section(
+        TextSection(
+            "What differs", ("", *pair), _differences(machines), _or_none(machines, "machines and data")
+        ),
+        TextSection("Settings", ("setting", *pair), _differences(settings), _or_none(settings, "settings")),
+        TextSection("Speed", ("", *pair), _differences(rates), []),
+        TextSection(
             by_phase, ("phase", *pair, "of the difference"), [_phase(row) for row in speed.phases], untimed
         ),
-        Section("Outside steps, whole run", ("", *pair), outside, []),
-        Section("Quality, best of the run", ("metric", *pair, "better"), scores, _quality_notes(quality)),
+        TextSection("Outside steps, whole run", ("", *pair), outside, []),
+        TextSection("Quality, best of the run", ("metric", *pair, "better"), scores, _quality_notes(quality)),
     ]
     return [section for section in made if section.rows or section.notes]
 
 
-def _differences(rows: list[Difference]) -> list[tuple[str, ...]]:
+def _differences(rows: list[FactDifference]) -> list[tuple[str, ...]]:
     return [(_name(row.name), _value(row.name, row.a), _value(row.name, row.b)) for row in rows]
 
 
@@ -101,7 +103,7 @@ def _value(name: str, value: object) -> str:
     return json.dumps(value) if is_setting else units.shown(name, value)
 
 
-def _or_none(rows: list[Difference], what: str) -> list[str]:
+def _or_none(rows: list[FactDifference], what: str) -> list[str]:
     return [] if rows else [f"No difference in {what} was recorded."]
 
 
@@ -115,7 +117,7 @@ def _seconds(value: float | None) -> str:
     return units.NOT_KNOWN if value is None else format_units.seconds(value)
 
 
-def _score(row: Score, names: tuple[str, str]) -> tuple[str, ...]:
+def _score(row: ComparedScore, names: tuple[str, str]) -> tuple[str, ...]:
     digits = 3 if row.metric == "eval_loss" else 2
     values = [units.NOT_KNOWN if value is None else f"{value:.{digits}f}" for value in (row.a, row.b)]
     if row.is_comparable:
@@ -125,7 +127,7 @@ def _score(row: Score, names: tuple[str, str]) -> tuple[str, ...]:
     return (_METRICS[row.metric], *values, better)
 
 
-def _quality_notes(rows: list[Score]) -> list[str]:
+def _quality_notes(rows: list[ComparedScore]) -> list[str]:
     if not rows:
         return ["No scores were recorded."]
     noted: dict[str, list[str]] = {}

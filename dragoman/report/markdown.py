@@ -18,7 +18,7 @@ def render(
     records: Records,
     findings: Sequence[Finding],
     provenance: dict[str, Any] | None = None,
-    comparison: planned.Comparison | None = None,
+    comparison: planned.PlannedAgainstActual | None = None,
     scores: scored.Scores | None = None,
 ) -> str:
     lines = [f"# {escape(records.facts.name or 'run')}", "", escape(summary.headline(records, findings)), ""]

@@ -30,7 +30,7 @@ def render(
     records: Records,
     findings: Sequence[Finding],
     provenance: dict[str, Any] | None = None,
-    comparison: planned.Comparison | None = None,
+    comparison: planned.PlannedAgainstActual | None = None,
     scores: scored.Scores | None = None,
 ) -> str:
     """The page as HTML text."""

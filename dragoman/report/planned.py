@@ -22,7 +22,7 @@ HEADER = ("part", "planned", "actual", "actual over planned")
 
 
 @dataclass(frozen=True)
-class Part:
+class PlannedPart:
     name: str  # with its unit, as findings name their numbers
     planned: Number
     actual: float
@@ -46,9 +46,9 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PlannedAgainstActual:
     note: str
-    parts: list[Part] = field(default_factory=list)
+    parts: list[PlannedPart] = field(default_factory=list)
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -58,12 +58,12 @@ class Comparison:
         return {"note": self.note, "parts": [part.document() for part in self.parts]}
 
 
-def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Comparison | None:
+def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> PlannedAgainstActual | None:
     """None where no plan was made for the run, or it has made no step yet."""
     try:
         plan = document.load(RunFolder(folder).plan)
     except RecordsError as error:
-        return Comparison(f"plan.json: {error.what}.")
+        return PlannedAgainstActual(f"plan.json: {error.what}.")
     placed = longest(records).records  # steps of several placements, taken together, are of none
     parts = step_parts(placed)
     if plan is None or parts is None:
@@ -81,7 +81,9 @@ def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Comp
             share = 1.0 if name == "startup" else steps / plan.steps.value
             actual[key], planned[key] = duration[key], _scaled(number, share)
     both = [name for name in planned if name in actual]
-    return Comparison(_note(plan, placed, steps), [Part(name, planned[name], actual[name]) for name in both])
+    return PlannedAgainstActual(
+        _note(plan, placed, steps), [PlannedPart(name, planned[name], actual[name]) for name in both]
+    )
 
 
 def _scaled(number: Number, factor: float) -> Number:

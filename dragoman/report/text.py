@@ -21,7 +21,7 @@ def show(
     records: Records,
     findings: Sequence[Finding],
     console: Console | None = None,
-    comparison: planned.Comparison | None = None,
+    comparison: planned.PlannedAgainstActual | None = None,
     scores: scored.Scores | None = None,
 ) -> None:
     """Prints the report."""
@@ -61,7 +61,7 @@ def _scores(console: Console, scores: scored.Scores) -> None:
             console.print(Text(f"  {score.signature}", style="dim"), soft_wrap=True)  # to be copied whole
 
 
-def _compare(console: Console, comparison: planned.Comparison) -> None:
+def _compare(console: Console, comparison: planned.PlannedAgainstActual) -> None:
     console.print()
     _print(console, Text("Planned against actual", style="bold"))
     _print(console, Text(comparison.note), _INDENT)

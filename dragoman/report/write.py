@@ -45,7 +45,7 @@ def write_if_allowed(records: Records, findings: Sequence[Finding], folder: Path
 def json_text(
     records: Records,
     findings: Sequence[Finding],
-    comparison: planned.Comparison | None = None,
+    comparison: planned.PlannedAgainstActual | None = None,
     scores: scored.Scores | None = None,
 ) -> str:
     """What findings.json holds and `report --json` prints."""

@@ -28,7 +28,7 @@ _PATIENCE_SHARE = 0.1  # of the time that the batch before took
 
 
 @dataclass(eq=False)
-class _Text:
+class _QueuedText:
     """One text in the queue."""
 
     text: str
@@ -36,7 +36,7 @@ class _Text:
     options: Options
     answer: asyncio.Future[Found]
 
-    def goes_with(self, other: _Text) -> bool:
+    def goes_with(self, other: _QueuedText) -> bool:
         return self.model is other.model and self.options == other.options
 
 
@@ -46,7 +46,7 @@ class Batcher:
     def __init__(self, limits: Limits, metrics: Metrics, threads: int):
         self._limits = limits
         self._metrics = metrics
-        self._queue: deque[_Text] = deque()
+        self._queue: deque[_QueuedText] = deque()
         self._has_text = asyncio.Event()
         self._threads = ThreadPoolExecutor(threads, "translate")
         self._idle = threads
@@ -54,7 +54,7 @@ class Batcher:
     async def translate(self, model: Served, texts: Sequence[str], options: Options) -> list[Found]:
         """The translations of each text. A caller that is cancelled takes its texts out of the queue."""
         loop = asyncio.get_running_loop()
-        waiting = [_Text(text, model, options, loop.create_future()) for text in texts]
+        waiting = [_QueuedText(text, model, options, loop.create_future()) for text in texts]
         self._queue.extend(waiting)
         self._metrics.waiting_texts = len(self._queue)
         self._has_text.set()
@@ -93,11 +93,11 @@ class Batcher:
                 min(_LONGEST_PATIENCE_SECONDS, _PATIENCE_SHARE * seconds) if len(batch) > 1 else 0
             )
 
-    def _next_batch(self) -> list[_Text]:
+    def _next_batch(self) -> list[_QueuedText]:
         """The oldest text, and those after it that can be translated with it: this thread's share of all."""
         most = min(self._limits.batch_texts, -(-len(self._queue) // self._idle))
-        batch: list[_Text] = []
-        left: deque[_Text] = deque()
+        batch: list[_QueuedText] = []
+        left: deque[_QueuedText] = deque()
         characters = 0
         for text in self._queue:
             if not batch or (
@@ -115,7 +115,7 @@ class Batcher:
             self._has_text.clear()
         return batch
 
-    async def _translate(self, batch: Sequence[_Text]) -> float:
+    async def _translate(self, batch: Sequence[_QueuedText]) -> float:
         """Gives every text its answer; the seconds that it took."""
         model, options = batch[0].model, batch[0].options
         texts = [text.text for text in batch]

@@ -45,7 +45,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Step:
+class ComputedStep:
     """What surrounds the exchange: of the slowest rank, without exchange."""
 
     compute_seconds: float
@@ -59,14 +59,14 @@ class Expected:
     step_seconds: float
 
 
-def expect(step: Step, tried: Tried, bucket_bytes: int) -> Expected:
+def expect(step: ComputedStep, tried: Tried, bucket_bytes: int) -> Expected:
     filled = buckets(step.gradient_bytes, bucket_bytes)
     exposed_seconds = exposed_after(filled, step.window_seconds, tried.seconds_of)
     way = tried.way.model_copy(update={"bucket_bytes": bucket_bytes})
     return Expected(way, step.compute_seconds + exposed_seconds)
 
 
-def pick(step: Step, tried: Sequence[Tried], bucket_sizes: Sequence[int]) -> tuple[Expected, str]:
+def pick(step: ComputedStep, tried: Sequence[Tried], bucket_sizes: Sequence[int]) -> tuple[Expected, str]:
     """The way closest to plain fp32 among those that are about as fast as the fastest; and why, in words."""
     expected = [expect(step, each, size) for each in tried for size in bucket_sizes]
     fastest = min(each.step_seconds for each in expected)
@@ -79,7 +79,7 @@ def _distance_from_plain(way: Way) -> tuple[bool, bool, int, int]:
     return way.wire != "fp32", way.algorithm != "allreduce", way.flows, -way.bucket_bytes
 
 
-def _why(step: Step, expected: Sequence[Expected], chosen: Expected) -> str:
+def _why(step: ComputedStep, expected: Sequence[Expected], chosen: Expected) -> str:
     text = f"a step is expected to take {chosen.step_seconds:.3g} s"
     text += f", {step.compute_seconds:.3g} s of it computing"
     others: dict[str, float] = {}

@@ -18,7 +18,7 @@ from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
 
-class Link(NamedTuple):
+class MeasuredLink(NamedTuple):
     """Between neighbouring hosts, the slowest of them."""
 
     bits_per_second: float
@@ -50,7 +50,11 @@ def asked(settings: Sync) -> dict[str, Any]:
 
 
 def decide(
-    settings: Sync, topology: Topology, link: Link | None, kept: Choice | None, measured: Callable[[], Choice]
+    settings: Sync,
+    topology: Topology,
+    link: MeasuredLink | None,
+    kept: Choice | None,
+    measured: Callable[[], Choice],
 ) -> Choice:
     """The way of this run. `measured` is asked only where it is needed. Collective then."""
     if kept and kept.still_fits(settings, topology):
@@ -61,7 +65,7 @@ def decide(
     return Choice.of(way, why, settings, topology)
 
 
-def _plain(settings: Sync, topology: Topology, link: Link | None) -> tuple[Way, str]:
+def _plain(settings: Sync, topology: Topology, link: MeasuredLink | None) -> tuple[Way, str]:
     """As the settings say; where they say nothing, as DDP does it."""
     shape = "hierarchical" if settings.hierarchical and can_be_hierarchical(topology) else "allreduce"
     why = "on one machine nothing crosses a network" if settings.mode == "auto" else ""

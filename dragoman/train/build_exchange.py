@@ -10,7 +10,7 @@ from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import RunFacts
 from dragoman.sync import auto, choice
-from dragoman.sync.choice import Choice, Link
+from dragoman.sync.choice import Choice, MeasuredLink
 from dragoman.sync.exchange import Exchange
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
@@ -24,7 +24,7 @@ def build(
     batches: Batches,
     world: World,
     topology: Topology,
-    link: Link | None,
+    link: MeasuredLink | None,
     phases: Phases,
     recorder: Recorder,
     shown: View,
@@ -77,7 +77,7 @@ def _about_rounds(settings: Training, exchange: Exchange) -> list[str]:
     return said
 
 
-def _around(state: State, batches: Batches, world: World, phases: Phases) -> auto.Step:
+def _around(state: State, batches: Batches, world: World, phases: Phases) -> auto.ComputedStep:
     """What a step takes without its exchange, by computing the next one for nothing. Collective."""
     batch = next(batches.after(state.position))
     stepper = Stepper(state, Exchange(state.model), batches, world, phases)
@@ -85,4 +85,4 @@ def _around(state: State, batches: Batches, world: World, phases: Phases) -> aut
     seconds = [world.most([stepper.seconds_without_exchange(batch)])[0] for _ in range(2)][-1]
     microbatches = max(len(batch.share(rank, world.size)) for rank in range(world.size))
     tensors = [parameter.numel() * 4 for parameter in state.model.parameters()]
-    return auto.Step(seconds, BACKWARD_SHARE * seconds / max(1, microbatches), tensors[::-1])
+    return auto.ComputedStep(seconds, BACKWARD_SHARE * seconds / max(1, microbatches), tensors[::-1])

@@ -26,7 +26,7 @@ _DRAG_DOUBT = 0.5
 _FAILURE = re.compile(r"^(?:\[rank\d+\]: )?([\w.]*Error: .+)$", re.MULTILINE)
 
 
-class Request(BaseModel):
+class CalibrationRequest(BaseModel):
     """What the ranks are told."""
 
     settings: str = "config.toml"  # beside the request
@@ -56,7 +56,7 @@ def calibrate(work: Work, workers: int, data: Path | None, seconds: float = SECO
 
 
 def measure(work: Work, workers: int, data: Path | None, seconds: float = SECONDS) -> Measured:
-    request = Request(
+    request = CalibrationRequest(
         vocabulary=work.corpus.vocabulary,
         source_tokens=work.corpus.source_tokens.value,
         target_tokens=work.corpus.target_tokens.value,

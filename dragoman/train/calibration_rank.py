@@ -21,7 +21,7 @@ from dragoman import config
 from dragoman.config import Sync, Training
 from dragoman.cost import flops
 from dragoman.data.batches import Batches, StepSize
-from dragoman.data.batches import Step as Batch
+from dragoman.data.batches import StepBatch as Batch
 from dragoman.data.card import CorpusFacts
 from dragoman.data.store import DataSet, Part, PartWriter
 from dragoman.measure.phases import GpuPhases, Phases
@@ -33,7 +33,7 @@ from dragoman.sync import world as worlds
 from dragoman.sync.exchange import Way
 from dragoman.sync.world import World
 from dragoman.train import optimizer
-from dragoman.train.calibrate import Measured, Request
+from dragoman.train.calibrate import CalibrationRequest, Measured
 from dragoman.train.state import State
 from dragoman.train.step import Stepper
 
@@ -47,7 +47,7 @@ _MEETING = [_PHASE[name] for name in ("forward", "backward", "exchange")]
 
 
 def main(asked: Path, answered: Path) -> None:
-    request = Request.model_validate_json(asked.read_text(encoding="utf-8"))
+    request = CalibrationRequest.model_validate_json(asked.read_text(encoding="utf-8"))
     settings = config.load(Training, asked.with_name(request.settings))
     with worlds.join(settings.sync.timeout_seconds) as world:
         torch.manual_seed(settings.train.seed)
@@ -58,7 +58,7 @@ def main(asked: Path, answered: Path) -> None:
             answered.write_text(measured.model_dump_json(), encoding="utf-8")
 
 
-def made_up(folder: Path, request: Request) -> Any:
+def made_up(folder: Path, request: CalibrationRequest) -> Any:
     """As much of a data set as batches need: random tokens, in sentences of the usual spread of lengths."""
     random = np.random.default_rng(1)
     length = random.lognormal(-(_SPREAD**2) / 2, _SPREAD, _PAIRS)

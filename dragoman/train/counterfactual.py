@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dragoman.data.batches import Step
+from dragoman.data.batches import StepBatch
 from dragoman.measure import clock
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import PHASES
@@ -31,7 +31,7 @@ class Counterfactual:
         self._began = 0.0
         self._without: float | None = None  # seconds of the slowest rank, for the step under way
 
-    def before_step(self, batch: Step) -> None:
+    def before_step(self, batch: StepBatch) -> None:
         """Collective where it is due."""
         self._without = None
         if not self._stepper.ends_round(stop_wanted=False):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.batches import Batches, Lookahead, Step
+from dragoman.data.batches import Batches, Lookahead, StepBatch
 from dragoman.measure import clock
 from dragoman.measure.phases import Phases
 from dragoman.measure.quality import Evaluation, Sample
@@ -18,7 +18,7 @@ from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
 from dragoman.train.fitting import Fitting
 from dragoman.train.interrupt import Interrupt
-from dragoman.train.pace import Left, Pace
+from dragoman.train.pace import AttemptPace, Left
 from dragoman.train.saver import Saver
 from dragoman.train.state import State, StepOutcome
 from dragoman.train.step import Stepper
@@ -54,7 +54,7 @@ def train(state: State, run: Run) -> StopReason:
         return reason
     run.stepper.settle(next(run.batches.after(state.position)))
     run.recorder.started(state.step)
-    pace = Pace()
+    pace = AttemptPace()
     if _owes_evaluation(state, run):
         is_kept = _evaluate(state, run, pace)
         if is_kept and state.step == 0:
@@ -107,7 +107,7 @@ def _owes_evaluation(state: State, run: Run) -> bool:
     return is_learnt and not state.is_scored and _due(state.config.evaluate.every, state, run, None)
 
 
-def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
+def _show(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace) -> None:
     left = Left.of(state, pace, run.stepper.whole_rounds(state.config.evaluate.every))
     run.view.tick(state.step, left)
     if outcome.is_bad:
@@ -121,7 +121,7 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: Pace) -> None:
         run.view.step(state.step, loss, outcome, tokens_per_second, left)
 
 
-def _evaluate(state: State, run: Run, pace: Pace) -> bool:
+def _evaluate(state: State, run: Run, pace: AttemptPace) -> bool:
     """Scores the model; is it one of the best, whose checkpoints are kept?"""
     began = clock.seconds()
     with run.recorder.standing_still("evaluation", state.step):
@@ -164,7 +164,9 @@ def _save(state: State, run: Run) -> None:
     run.recorder.checkpoint_files(run.saver.files)
 
 
-def _row(state: State, batch: Step, outcome: StepOutcome, phases: np.ndarray, counted: np.ndarray) -> StepRow:
+def _row(
+    state: State, batch: StepBatch, outcome: StepOutcome, phases: np.ndarray, counted: np.ndarray
+) -> StepRow:
     return StepRow(
         step=state.step,
         loss=outcome.loss,

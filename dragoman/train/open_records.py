@@ -7,7 +7,7 @@ import torch
 
 from dragoman import config
 from dragoman.data.store import DataSet
-from dragoman.doctor.at_start import Start
+from dragoman.doctor.at_start import StartCheck
 from dragoman.measure import clock, neighbours, probes
 from dragoman.measure.clock import RunClock
 from dragoman.measure.counters import KernelCounters
@@ -15,16 +15,22 @@ from dragoman.measure.meters import HostMeter
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import Attempt
-from dragoman.measure.writer import Writer
-from dragoman.plan.work import Corpus, Work
-from dragoman.sync.choice import Link
+from dragoman.measure.writer import RecordWriter
+from dragoman.plan.work import CorpusSize, Work
+from dragoman.sync.choice import MeasuredLink
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 from dragoman.train.state import State
 
 
 def recorder(
-    name: str, state: State, data: DataSet, world: World, topology: Topology, phases: Phases, writer: Writer
+    name: str,
+    state: State,
+    data: DataSet,
+    world: World,
+    topology: Topology,
+    phases: Phases,
+    writer: RecordWriter,
 ) -> Recorder:
     """A recorder for this attempt. Collective."""
     host = topology.rank_hosts[world.rank]
@@ -66,7 +72,7 @@ def _facts(name: str, state: State, data: DataSet) -> dict[str, object]:
     return {
         "name": name,
         "parameters": sum(parameter.numel() for parameter in state.model.parameters()),
-        "flops_per_step": Work(state.config, Corpus.of(data.card)).flops_per_step(),
+        "flops_per_step": Work(state.config, CorpusSize.of(data.card)).flops_per_step(),
         "settings": dict(config.flat(state.config)),
         "data_card": data.card.model_dump(mode="json"),
     }
@@ -93,7 +99,9 @@ def _memory(world: World, topology: Topology) -> list[int]:
     return [int(nbytes) for nbytes in world.sum(own)]
 
 
-def probe(made: Recorder, state: State, world: World, topology: Topology, start: Start) -> Link | None:
+def probe(
+    made: Recorder, state: State, world: World, topology: Topology, start: StartCheck
+) -> MeasuredLink | None:
     """What devices and link can do, before the first step; the link where there is one. Collective."""
     made.probe(
         "peak",
@@ -107,6 +115,6 @@ def probe(made: Recorder, state: State, world: World, topology: Topology, start:
     if len(topology.hosts) == 1:
         return None
     began = clock.seconds()
-    link = Link(*probes.link(world, topology))
+    link = MeasuredLink(*probes.link(world, topology))
     made.probe("link", state.step, began, clock.seconds() - began, **link._asdict())
     return link

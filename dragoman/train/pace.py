@@ -13,7 +13,7 @@ _ENOUGH_STEPS = 5  # to tell how long a run takes
 _ENOUGH_SECONDS = 60.0  # or as many as fit into this
 
 
-class Pace:
+class AttemptPace:
     """Counts one attempt, from its first step."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Left(NamedTuple):
     is_settled: bool  # can the numbers be believed?
 
     @classmethod
-    def of(cls, state: State, pace: Pace, evaluate_every: int) -> Left:
+    def of(cls, state: State, pace: AttemptPace, evaluate_every: int) -> Left:
         """An evaluation comes with every so many steps, and with the last one."""
         steps = state.config.train.steps
         left = max(0, steps - state.step)

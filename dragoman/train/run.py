@@ -16,13 +16,13 @@ from dragoman.config import Training
 from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
-from dragoman.doctor.at_start import Start
+from dragoman.doctor.at_start import StartCheck
 from dragoman.errors import DataSetError, DragomanError
 from dragoman.measure import clock, database, provenance
 from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.tensorboard import Curves, TensorBoardCurves
-from dragoman.measure.writer import FileWriter, Writer
+from dragoman.measure.writer import FileWriter, RecordWriter
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from dragoman.sync import diloco
@@ -46,7 +46,7 @@ from dragoman.train.view import View, view
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """What to train."""
 
     settings: Training
@@ -57,7 +57,7 @@ class Job:
     is_forwarded: bool = False  # what is said goes through another program: plain lines, terminal or not
 
 
-def check(job: Job) -> None:
+def check(job: TrainingJob) -> None:
     """Everything that can be known to be wrong before a rank is started."""
     data = DataSet(job.data)
     data.check_contents()
@@ -72,13 +72,13 @@ def check(job: Job) -> None:
     resume.check_settings(job.folder, job.settings)
 
 
-def check_beginning(job: Job) -> None:
+def check_beginning(job: TrainingJob) -> None:
     """And the model to begin with, which a run that goes on no longer needs."""
     if job.start_from and not job.folder.checkpoint_steps():
         saved_model.check_fits(job.start_from, job.settings.model, DataSet(job.data).tokenizer)
 
 
-def run(job: Job) -> StopReason:
+def run(job: TrainingJob) -> StopReason:
     """One rank's whole life. Raises what rank 0 has to report."""
     die_at_once()
     with worlds.explained(), worlds.join(job.settings.sync.timeout_seconds) as world, ExitStack() as stack:
@@ -116,18 +116,18 @@ def run(job: Job) -> StopReason:
 
 
 def _run(
-    job: Job,
+    job: TrainingJob,
     state: State,
     data: DataSet,
     world: World,
     topology: Topology,
-    start: Start,
+    start: StartCheck,
     interrupt: Interrupt,
     said: Sequence[str],
 ) -> StopReason:
     settings, parameters = job.settings, sum(p.numel() for p in state.model.parameters())
     written = done_by_main(world, lambda: _open_records(job, state, world, data, parameters))
-    saver, curves, shown, writer = written or (Saver(), Curves(), View(), Writer())
+    saver, curves, shown, writer = written or (Saver(), Curves(), View(), RecordWriter())
     size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
     for line in (*said, _size_line(size, world, parameters)):
         shown.say(line)
@@ -184,7 +184,9 @@ def _run(
     return reason
 
 
-def _fitting(job: Job, world: World, evaluator: Evaluator, recorder: Recorder, shown: View) -> Fitting:
+def _fitting(
+    job: TrainingJob, world: World, evaluator: Evaluator, recorder: Recorder, shown: View
+) -> Fitting:
     """Off unless `train.minutes` asks for it and the run has not chosen yet."""
     if not job.settings.train.minutes or job.settings.train.fitted_at:
         return Fitting()
@@ -201,8 +203,8 @@ def _fitting(job: Job, world: World, evaluator: Evaluator, recorder: Recorder, s
 
 
 def _open_records(
-    job: Job, state: State, world: World, data: DataSet, parameters: int
-) -> tuple[Saver, Curves, View, Writer]:
+    job: TrainingJob, state: State, world: World, data: DataSet, parameters: int
+) -> tuple[Saver, Curves, View, RecordWriter]:
     """All that is written, by rank 0 alone."""
     job.folder.path.mkdir(parents=True, exist_ok=True)
     atomic.write(job.folder.config, config.text(job.settings).encode())
@@ -213,7 +215,7 @@ def _open_records(
     # A run that has ended by itself has its records: its end is not the time of a second look.
     reason = stopping.before_first_step(state)
     is_over = reason is not None and reason == database.last_reason(job.folder.records)
-    return saver, curves, shown, Writer() if is_over else FileWriter(job.folder.records)
+    return saver, curves, shown, RecordWriter() if is_over else FileWriter(job.folder.records)
 
 
 def _first_of_each(replicas: Sequence[int]) -> list[int]:
@@ -234,7 +236,7 @@ def _idle(ranks: int) -> str:
     return f": {ranks} rank{'s are' if ranks > 1 else ' is'} idle" if ranks > 0 else ""
 
 
-def _say_end(job: Job, state: State, reason: StopReason, shown: View) -> None:
+def _say_end(job: TrainingJob, state: State, reason: StopReason, shown: View) -> None:
     if reason == StopReason.PATIENCE:
         shown.say(
             f"No improvement in {state.config.evaluate.patience} evaluations (evaluate.patience): stopping."
@@ -261,7 +263,7 @@ def _say_end(job: Job, state: State, reason: StopReason, shown: View) -> None:
         shown.say(f"Stopped at step {state.step:,}, saved{why}")
 
 
-def _diverged(state: State, job: Job) -> DragomanError:
+def _diverged(state: State, job: TrainingJob) -> DragomanError:
     steps = job.folder.checkpoint_steps()
     kept = f"the checkpoint of step {steps[-1]:,} is intact" if steps else "there is no checkpoint yet"
     rate = state.config.train.rate

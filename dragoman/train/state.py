@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from dragoman.config import Training
-from dragoman.data.batches import Position, Step
+from dragoman.data.batches import Position, StepBatch
 from dragoman.measure.quality import Evaluation
 from dragoman.model import Transformer
 from dragoman.sync.choice import Choice
@@ -44,7 +44,7 @@ class State:
     replicas: list[int] = field(default_factory=list)  # DiLoCo only: to which replica each rank belongs
     outer: dict[str, Tensor] = field(default_factory=dict)  # DiLoCo only: the momentum of each parameter
 
-    def advance(self, batch: Step, outcome: StepOutcome, seconds: float) -> None:
+    def advance(self, batch: StepBatch, outcome: StepOutcome, seconds: float) -> None:
         """A step was made, or skipped as bad: either way its pairs are behind us."""
         self.step += 1
         self.position = batch.next

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import Batches, Microbatch, Step
+from dragoman.data.batches import Batches, Microbatch, StepBatch
 from dragoman.errors import DragomanError
 from dragoman.measure.phases import Phases
 from dragoman.measure.records import PHASES
@@ -57,7 +57,7 @@ class Stepper:
         self._ahead: tuple[np.ndarray, Microbatch] | None = None  # its rows, and what they hold
 
     def update(
-        self, batch: Step, stop_wanted: bool, upcoming: Callable[[], Step] | None = None
+        self, batch: StepBatch, stop_wanted: bool, upcoming: Callable[[], StepBatch] | None = None
     ) -> StepOutcome:
         """One optimizer update over all ranks, and the upcoming step made ready meanwhile. Collective."""
         state, config = self._state, self._state.config.train
@@ -100,21 +100,21 @@ class Stepper:
         """So many steps, or somewhat more, that a round ends with them."""
         return self._exchange.whole_rounds(steps)
 
-    def settle(self, batch: Step) -> None:
+    def settle(self, batch: StepBatch) -> None:
         """Makes the exchange ready before the first counted step, without a trace. Collective."""
         part = self._parts(batch)[-1]
         # One pair is enough, and out of memory cannot come up before the step that knows what to do about it.
         self._exchange.settle(lambda: self._forward(part._replace(rows=part.rows[:1])))
         self._phases.discard()
 
-    def seconds_without_exchange(self, batch: Step) -> float:
+    def seconds_without_exchange(self, batch: StepBatch) -> float:
         """Of this rank's forward and backward with nothing sent. The gradients are thrown away."""
         with suppress(_OutOfMemory):  # the real step knows what to do about it
             self._try_to_accumulate(batch, exchanging=False)
         self._state.model.zero_grad(set_to_none=False)
         return float(self._phases.discard()[_COMPUTING].sum())
 
-    def _accumulate(self, batch: Step) -> Tensor:
+    def _accumulate(self, batch: StepBatch) -> Tensor:
         """Forward and backward of this rank's share; the sum of its losses."""
         while True:
             try:
@@ -125,7 +125,7 @@ class Stepper:
                 self._split *= 2
                 print(f"rank {self._world.rank}: out of memory; microbatches go on in {self._split} parts")
 
-    def _try_to_accumulate(self, batch: Step, exchanging: bool = True) -> Tensor:
+    def _try_to_accumulate(self, batch: StepBatch, exchanging: bool = True) -> Tensor:
         parts = self._parts(batch)
         total = torch.zeros((), device=self._world.device)
         for number, part in enumerate(parts):
@@ -143,13 +143,13 @@ class Stepper:
             total += loss.detach() * part.weight
         return total
 
-    def _tokens(self, batch: Step) -> int:
+    def _tokens(self, batch: StepBatch) -> int:
         """Target tokens of all whose gradients are averaged; 0 if there are too few microbatches for them."""
         if len(self._together) == self._world.size:
             return batch.target_tokens
         return batch.target_tokens_of(self._together, self._world.size)
 
-    def _parts(self, batch: Step) -> list[_Part]:
+    def _parts(self, batch: StepBatch) -> list[_Part]:
         """This rank's share. A rank without one computes something for nothing, as all must exchange."""
         mine = batch.share(self._world.rank, self._world.size)
         weight = 1.0 if mine else 0.0
@@ -173,7 +173,7 @@ class Stepper:
                 *tensors(microbatch, self._world.device), self._state.config.train.label_smoothing
             )
 
-    def _load_ahead(self, batch: Step) -> None:
+    def _load_ahead(self, batch: StepBatch) -> None:
         """The first microbatch of a step, while a GPU still computes the one before it."""
         self._phases.begin("data")
         rows = self._parts(batch)[0].rows

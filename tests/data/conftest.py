@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.data import encode, prepare
 from dragoman.data.card import Card
-from dragoman.data.jobs import Request, plan
+from dragoman.data.jobs import PrepareRequest, resolve
 from dragoman.data.parallel import Workers
 from dragoman.data.store import DataSet
 from dragoman.progress import Reporter, Stage
@@ -95,7 +95,9 @@ def run() -> Iterator[Callable[..., Card]]:
         reporter = reporter or Reporter()
         if pieces:
             changes = (f"vocabulary.size={pieces}", *changes)
-        return prepare.prepare(plan(Request(words, out, changes=changes, **request), reporter), out, reporter)
+        return prepare.prepare(
+            resolve(PrepareRequest(words, out, changes=changes, **request), reporter), out, reporter
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare, "Workers", _OneProcess)

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.data import batches
-from dragoman.data.batches import Batches, Position, Step, StepSize
+from dragoman.data.batches import Batches, Position, StepBatch, StepSize
 from dragoman.data.card import CorpusFacts
 from dragoman.data.store import DataSet, Part, PartWriter
 
@@ -59,7 +59,7 @@ def several_windows() -> Iterator[None]:
         yield
 
 
-def epoch(row: Batches, number: int = 0) -> list[Step]:
+def epoch(row: Batches, number: int = 0) -> list[StepBatch]:
     """The steps of an epoch."""
     steps = []
     for step in row.after(Position(number)):
@@ -69,7 +69,7 @@ def epoch(row: Batches, number: int = 0) -> list[Step]:
     raise AssertionError
 
 
-def rows(steps: Iterable[Step]) -> list[int]:
+def rows(steps: Iterable[StepBatch]) -> list[int]:
     return [row for step in steps for microbatch in step.microbatches for row in microbatch.tolist()]
 
 
@@ -82,7 +82,7 @@ def test_an_epoch_is_the_pairs_of_the_order_none_lost_none_more(
     assert sorted(rows(epoch(row, number))) == sorted(expected.pairs(number, 0, expected.slots).tolist())
 
 
-def as_lists(steps: Iterable[Step]) -> list[Any]:
+def as_lists(steps: Iterable[StepBatch]) -> list[Any]:
     return [([m.tolist() for m in step.microbatches], step.tokens, step.next) for step in steps]
 
 
@@ -248,11 +248,11 @@ def test_a_microbatch_loads_the_tokens_of_its_rows(small: DataSet) -> None:
 @given(st.lists(st.integers(1, 1_000), min_size=1, max_size=12), st.integers(1, 6))
 @example([1_000, 1, 1, 1], 2)
 def test_no_rank_has_more_than_the_mean_and_one_microbatch(tokens: list[int], world: int) -> None:
-    step = Step((), tuple(tokens), 0, Position())
+    step = StepBatch((), tuple(tokens), 0, Position())
     loads = [sum(tokens[index] for index in step.share(rank, world)) for rank in range(world)]
     assert max(loads) <= sum(tokens) / world + max(tokens)
 
 
 def test_the_largest_microbatches_are_shared_out_first() -> None:
-    step = Step((), (10, 10, 20), 0, Position())
+    step = StepBatch((), (10, 10, 20), 0, Position())
     assert [step.share(rank, 2) for rank in (0, 1)] == [[2], [0, 1]]

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.config import CleanRules
-from dragoman.data.filters import EXAMPLES_KEPT, Cleaner, Example, Pair, Tally, hashes
+from dragoman.data.filters import EXAMPLES_KEPT, Cleaner, DropTally, Example, Pair, hashes
 from dragoman.data.formats import RawPair
 from dragoman.data.reasons import MEANING, Reason
 
@@ -102,9 +102,9 @@ def test_a_dropped_pair_is_kept_with_file_and_line() -> None:
 
 @given(st.lists(st.integers(0, 12), max_size=6))
 def test_tallies_of_chunks_add_up_and_keep_the_first_examples(counts: list[int]) -> None:
-    whole, line, lines = Tally(), 0, []
+    whole, line, lines = DropTally(), 0, []
     for count in counts:
-        part = Tally()
+        part = DropTally()
         for _ in range(count):
             line += 1
             part.drop(Reason.EMPTY, Example("a.en", line, "", ""))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.data import recipes
-from dragoman.data.jobs import Job, Request, plan
+from dragoman.data.jobs import PreparationJob, PrepareRequest, resolve
 from dragoman.data.recipes import Collected, Recipe
 from dragoman.errors import ConfigError, DataError, UsageError
 from dragoman.progress import Reporter
@@ -23,8 +23,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def job(words: str, **request: object) -> Job:
-    return plan(Request(words.split(), Path("out"), **request), Reporter())  # type: ignore[arg-type]
+def job(words: str, **request: object) -> PreparationJob:
+    return resolve(PrepareRequest(words.split(), Path("out"), **request), Reporter())  # type: ignore[arg-type]
 
 
 def test_each_file_is_listed_once_with_its_checksum(folder: Path) -> None:
@@ -139,5 +139,5 @@ def test_what_has_no_end_is_refused_at_once(folder: Path, name: str, place: str)
 def test_a_disk_that_is_full_of_a_recipes_files_is_named(tmp_path: Path) -> None:
     with disk(tmp_path, "64k"):
         with pytest.raises(OSError, match="No space left on device") as caught:
-            plan(Request(["demo"], tmp_path / "data"), Reporter())
+            resolve(PrepareRequest(["demo"], tmp_path / "data"), Reporter())
         assert caught.value.filename == str(tmp_path / "downloads")

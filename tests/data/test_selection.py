@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config import HeldOut
+from dragoman.config import HeldOutSettings
 from dragoman.data.selection import Fate, contained, duplicates, hold_out
 from dragoman.errors import DataError
 
@@ -46,18 +46,18 @@ def test_held_out_pairs_are_training_pairs_none_twice_the_same_for_a_seed(
     fates: list[Fate], seed: int
 ) -> None:
     fate = np.array([*fates, *[Fate.TRAIN] * 20], dtype=np.uint8)
-    chosen = hold_out(fate, HeldOut(pairs=7), seed)
+    chosen = hold_out(fate, HeldOutSettings(pairs=7), seed)
     candidates = int(np.count_nonzero(fate == Fate.TRAIN))
     assert len(set(chosen.tolist())) == len(chosen) == min(7, candidates // 20)
     assert (fate[chosen] == Fate.TRAIN).all()
-    assert chosen.tolist() == hold_out(fate, HeldOut(pairs=7), seed).tolist()
+    assert chosen.tolist() == hold_out(fate, HeldOutSettings(pairs=7), seed).tolist()
 
 
 def test_another_seed_holds_out_other_pairs() -> None:
     fate = np.zeros(10_000, dtype=np.uint8)
-    assert hold_out(fate, HeldOut(), 1).tolist() != hold_out(fate, HeldOut(), 2).tolist()
+    assert hold_out(fate, HeldOutSettings(), 1).tolist() != hold_out(fate, HeldOutSettings(), 2).tolist()
 
 
 def test_too_little_text_to_hold_any_out_is_said() -> None:
     with pytest.raises(DataError, match="only 19 clean pairs"):
-        hold_out(np.zeros(19, dtype=np.uint8), HeldOut(), 1)
+        hold_out(np.zeros(19, dtype=np.uint8), HeldOutSettings(), 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.doctor.check import Check
-from dragoman.doctor.facts import Data, Host, Interface
+from dragoman.doctor.facts import DataFacts, HostFacts, Interface
 from dragoman.plan.needs import Needs
 
 NEEDS = Needs(
@@ -18,13 +18,13 @@ NEEDS = Needs(
 )
 
 
-def host(number: int, **changes: Any) -> Host:
+def host(number: int, **changes: Any) -> HostFacts:
     """Number 0 is h0 with 10.77.0.1, and so on."""
     facts: dict[str, Any] = {
         "name": f"h{number}",
         "boot": f"boot-{number}",
         "versions": {"python": "3.11.7", "torch": "2.13.0", "dragoman": "0.1.0 (code 12345678)"},
-        "data": Data(path="data/mine", fingerprint="f" * 64, vocabulary=32_768, sentence_tokens=30.0),
+        "data": DataFacts(path="data/mine", fingerprint="f" * 64, vocabulary=32_768, sentence_tokens=30.0),
         "own_name_addresses": [f"10.77.0.{number + 1}"],
         "interfaces": [Interface(name="eth0", is_up=True, addresses=[f"10.77.0.{number + 1}"])],
         "disk_path": "/runs",
@@ -37,7 +37,7 @@ def host(number: int, **changes: Any) -> Host:
         "clock_offset_seconds": 0.0,
         "clock_error_seconds": 0.001,
     }
-    return Host(**facts | changes)
+    return HostFacts(**facts | changes)
 
 
 def only(checks: list[Check], status: str) -> Check:

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.config import Training
 from dragoman.doctor import capacity, gpus
-from dragoman.doctor.facts import Gpu, Gpus, Program
+from dragoman.doctor.facts import Gpu, GpuFacts, OtherProgram
 from dragoman.plan import needs
 from tests.doctor.build import NEEDS, host, only
 
@@ -15,8 +15,8 @@ GIGABYTE = 10**9
 V100 = Gpu(name="Tesla V100", memory_bytes=32 * GIGABYTE, free_bytes=31 * GIGABYTE)
 
 
-def with_gpus(**changes: Any) -> Gpus:
-    return Gpus(**{"driver": "550.1", "listed": [V100, V100], "usable": 2, "cuda": "12.6"} | changes)
+def with_gpus(**changes: Any) -> GpuFacts:
+    return GpuFacts(**{"driver": "550.1", "listed": [V100, V100], "usable": 2, "cuda": "12.6"} | changes)
 
 
 def test_a_disk_without_room_for_two_checkpoints_is_an_error() -> None:
@@ -79,7 +79,7 @@ def test_hosts_that_are_all_slow_are_not_blamed() -> None:
 
 
 def test_other_programs_on_the_cores_are_named() -> None:
-    others = [Program(name="burn", cores=1.5), Program(name="cron", cores=0.1)]
+    others = [OtherProgram(name="burn", cores=1.5), OtherProgram(name="cron", cores=0.1)]
     check = only(capacity.cores([host(0), host(1, programs=others)]), "warning")
     assert check.host == "h1"
     assert check.value == "other programs use 1.6 of 8 cores: burn uses 1.5 and cron uses 0.1"
@@ -98,10 +98,10 @@ def test_hosts_without_gpus_hear_nothing_of_gpus() -> None:
         (with_gpus(usable=1), 1, "warning", "1 of 2 usable"),
         (with_gpus(usable=1), 2, "error", "2 ranks need one each"),
         (with_gpus(usable=0, cuda=None), 1, "error", "torch was built without CUDA"),
-        (Gpus(), 1, "error", "none; other hosts have some"),
+        (GpuFacts(), 1, "error", "none; other hosts have some"),
     ],
 )
-def test_gpus_that_ranks_cannot_use_are_said(found: Gpus, ranks: int, status: str, said: str) -> None:
+def test_gpus_that_ranks_cannot_use_are_said(found: GpuFacts, ranks: int, status: str, said: str) -> None:
     check = capacity.gpus([host(0, gpus=with_gpus()), host(1, gpus=found, ranks=ranks)])[1]
     assert (check.host, check.status) == ("h1", status)
     assert said in check.value
@@ -133,7 +133,7 @@ def test_a_driver_that_fails_is_no_gpu() -> None:
     def fail() -> None:
         raise RuntimeError("Driver/library version mismatch")
 
-    assert gpus.inspect(SimpleNamespace(nvmlInit=fail)) == Gpus()
+    assert gpus.inspect(SimpleNamespace(nvmlInit=fail)) == GpuFacts()
 
 
 def test_the_needs_of_transformer_base_are_about_what_it_takes() -> None:

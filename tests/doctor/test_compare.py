@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.doctor import compare
 from dragoman.doctor.check import worst
-from dragoman.doctor.facts import Data, Interface
+from dragoman.doctor.facts import DataFacts, Interface
 from dragoman.doctor.judge import judge
 from tests.doctor.build import NEEDS, host, only
 
@@ -39,7 +39,7 @@ def test_another_python_is_an_error_only_where_more_than_the_last_number_differs
 
 
 def test_other_data_on_one_host_is_an_error_that_names_it() -> None:
-    other = Data(path="data/mine", fingerprint="0123456789abcdef" + "0" * 48)
+    other = DataFacts(path="data/mine", fingerprint="0123456789abcdef" + "0" * 48)
     check = only(compare.data([host(0), host(1, data=other), host(2)]), "error")
     assert check.host == "h1"
     assert check.value == "fingerprint 0123456789abcdef; h0 has ffffffffffffffff"
@@ -47,7 +47,7 @@ def test_other_data_on_one_host_is_an_error_that_names_it() -> None:
 
 
 def test_missing_data_is_an_error_and_the_hosts_that_have_it_are_said() -> None:
-    missing = Data(path="data/mine", problem="data/mine: no data set here", hint="make one")
+    missing = DataFacts(path="data/mine", problem="data/mine: no data set here", hint="make one")
     checks = compare.data([host(0), host(1, data=missing)])
     assert only(checks, "error").value == "data/mine: no data set here"
     assert [check.host for check in checks if check.status == "ok"] == ["h0"]

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.doctor import link
 from dragoman.doctor.facts import is_local
-from dragoman.doctor.link import Connection
+from dragoman.doctor.link import TriedConnection
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +17,8 @@ def loopback_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_local("127.0.0.1")
 
 
-def connect(addresses: list[str], port: int, token: str, measured: bool = False) -> Connection:
-    return Connection.model_validate(link.connect(addresses, port, token, measured))
+def connect(addresses: list[str], port: int, token: str, measured: bool = False) -> TriedConnection:
+    return TriedConnection.model_validate(link.connect(addresses, port, token, measured))
 
 
 def test_a_listener_is_measured_both_ways() -> None:

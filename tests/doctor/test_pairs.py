@@ -3,20 +3,22 @@
 import pytest
 
 from dragoman.doctor import pairs
-from dragoman.doctor.link import Connection
-from dragoman.doctor.pairs import Attempt
+from dragoman.doctor.link import TriedConnection
+from dragoman.doctor.pairs import ConnectionAttempt
 from tests.doctor.build import NEEDS, host, only
 
 
-def attempt(sender: str, receiver: str, there: float = 1e9, back: float = 1e9, failure: str = "") -> Attempt:
-    connection = Connection(
+def attempt(
+    sender: str, receiver: str, there: float = 1e9, back: float = 1e9, failure: str = ""
+) -> ConnectionAttempt:
+    connection = TriedConnection(
         address="10.77.0.2",
         failure=failure,
         sent_bits_per_second=there,
         received_bits_per_second=back,
         round_trip_seconds=0.0004,
     )
-    return Attempt(sender, receiver, 41_234, "32768-60999", connection)
+    return ConnectionAttempt(sender, receiver, 41_234, "32768-60999", connection)
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 3, 4, 7, 24])

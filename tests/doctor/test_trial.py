@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.doctor import trial
-from dragoman.doctor.run import Request, run
+from dragoman.doctor.run import DoctorRequest, run
 from dragoman.errors import UsageError
 from tests.doctor.build import host
 
@@ -72,4 +72,4 @@ def test_only_a_trials_own_folder_is_removed(tmp_path: Path) -> None:
 
 def test_steps_without_a_config_or_data_are_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--train needs a config and data"):
-        run(Request([], None, tmp_path, None, with_steps=True))
+        run(DoctorRequest([], None, tmp_path, None, with_steps=True))

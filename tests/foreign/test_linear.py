@@ -102,7 +102,7 @@ BEGINNINGS = {
     ),
     nmon.Nmon: ("NET,a,", "ZZZZ,T1,", "AAA,", "I/F Name Recv=KB/s\n"),
     nvidia.Nvidia: ("| 0 a", "| ", "power.draw [", "# gpu\n ", "1 W, "),
-    cluster.Cluster: ("a:1:1 [1] NCCL INFO ", "name: ", "a"),
+    cluster.LoggedCluster: ("a:1:1 [1] NCCL INFO ", "name: ", "a"),
     faults.Faults: ("", "can't open file "),
 }  # fmt: skip
 

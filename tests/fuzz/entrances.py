@@ -10,7 +10,7 @@ from pathlib import Path
 from dragoman.config import Preparation, Training
 from dragoman.config import text as config_text
 from dragoman.launch import hosts
-from dragoman.plan.cluster import Link
+from dragoman.plan.cluster import PlannedLink
 from tests.fuzz import feeds, feeds_models, feeds_programs, feeds_runs, seeds
 from tests.fuzz.feeds import Opened
 from tests.fuzz.mutate import Kind
@@ -64,7 +64,7 @@ ENTRANCES = (
     _word("config --set", seeds.SETS, feeds.sets),
     _file("facts of diagnose", "toml", "facts.toml", [seeds.FACTS], feeds_runs.given, quick=15),
     _word("--hosts", seeds.HOSTS, hosts.parse),
-    _word("--link", seeds.FIGURES, Link.parse, quick=15),
+    _word("--link", seeds.FIGURES, PlannedLink.parse, quick=15),
     _word("figures", seeds.FIGURES, feeds.figure, quick=25),
     _data("card.json", "json"),
     _data("train/source.tokens", "bytes"),

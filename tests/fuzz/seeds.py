@@ -61,7 +61,7 @@ def write(folder: Path) -> None:
     run.provenance.write_text(json.dumps({"source_language": "en", "target_language": "de", "ranks": 1}))
     run.records.write_bytes(records("slow-link-1"))
     run.plan.write_text(
-        document.text(request.plan(request.Request(Training(), 2, 2, "1gbit", "V100", pairs=100_000)))
+        document.text(request.plan(request.PlanRequest(Training(), 2, 2, "1gbit", "V100", pairs=100_000)))
     )
     bleu = scored.IntervalScore(value=20.5, low=19.0, high=22.0, signature="x")
     entry = scored.Scored(step=1, held_out="test", sentences=5, made="torch", scores={"bleu": bleu})
@@ -101,7 +101,7 @@ def _data_set(folder: Path, tokenizer: Tokenizer) -> None:
         vocabulary_asked=80,
         vocabulary_sha256=tokenizer.sha256,
         notes=["a note"],
-        checks=[card.Check(what="pairs", expected=41, found=41)],
+        checks=[card.ExpectedCount(what="pairs", expected=41, found=41)],
         sources=[card.SourceFile(path="a.en", bytes=1000, sha256="0" * 64)],
         files={name: (folder / name).stat().st_size for name in files},
         fingerprint=store.fingerprint(folder, files, corpora),

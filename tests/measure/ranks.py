@@ -19,7 +19,7 @@ from dragoman.measure.phases import Phases
 from dragoman.measure.quality import Evaluation, Score
 from dragoman.measure.recorder import Recorder, StepRow
 from dragoman.measure.records import PHASES, Attempt
-from dragoman.measure.writer import FileWriter, Writer
+from dragoman.measure.writer import FileWriter, RecordWriter
 from dragoman.sync import world as worlds
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
@@ -53,7 +53,7 @@ def evaluation(step: int, loss: float) -> Evaluation:
 
 def record(world: World, folder: Path, first: int, last: int) -> Recorder:
     """One attempt up to its last step, sent in two parts of unequal length."""
-    writer = FileWriter(folder / "records.db") if world.is_main else Writer()
+    writer = FileWriter(folder / "records.db") if world.is_main else RecordWriter()
     meter = (
         HostMeter("lo", Phases()) if world.rank in TOPOLOGY.leaders else None
     )  # and only then a collective

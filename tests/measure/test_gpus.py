@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from dragoman.measure.gpus import Gpus
+from dragoman.measure.gpus import GpuReader
 
 UUIDS = ["GPU-aaaa", "GPU-bbbb", "GPU-cccc"]
 WATTS = {"GPU-aaaa": 60, "GPU-bbbb": 210, "GPU-cccc": None}  # None: it does not tell
@@ -46,11 +46,11 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_gpus_of_this_run_are_read() -> None:
     """The library lists the whole machine; what others do on the rest is no matter of this run."""
-    assert Gpus(["bbbb"]).read() == [(0, 1.0, 210.0, 250.0, 1.4e9, 12e9, 60)]
-    assert Gpus([]).read() == []
+    assert GpuReader(["bbbb"]).read() == [(0, 1.0, 210.0, 250.0, 1.4e9, 12e9, 60)]
+    assert GpuReader([]).read() == []
 
 
 def test_a_gpu_that_does_not_tell_its_power_tells_the_rest() -> None:
-    ((number, utilisation, watts, limit, *_),) = Gpus(["cccc"]).read()
+    ((number, utilisation, watts, limit, *_),) = GpuReader(["cccc"]).read()
     assert (number, utilisation, limit) == (0, 1.0, 250.0)
     assert math.isnan(watts)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.measure.meters import HostMeter
-from dragoman.measure.neighbours import Neighbours, Program
+from dragoman.measure.neighbours import Neighbours, RunningProgram
 from dragoman.measure.phases import Phases
 from tests.gluttons import detached
 from tests.measure.test_counters import on_one_core, spin
@@ -26,7 +26,7 @@ def spinning(*command: str) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def named(programs: list[Program], name: str) -> float:
+def named(programs: list[RunningProgram], name: str) -> float:
     return sum(program.cores for program in programs if program.name == name)
 
 

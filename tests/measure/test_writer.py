@@ -14,7 +14,7 @@ import pytest
 from dragoman.errors import DataError
 from dragoman.measure.database import RecordsFile, read
 from dragoman.measure.records import Attempt, Event
-from dragoman.measure.writer import FileWriter, Writer
+from dragoman.measure.writer import FileWriter, RecordWriter
 from dragoman.rundir import RunFolder
 from dragoman.train.stopping import StopReason
 from tests.train.conftest import Here
@@ -24,7 +24,7 @@ def event(step: int, detail: str = "") -> Event:
     return Event(time=1.0, attempt=0, step=step, kind="checkpoint", detail=detail)
 
 
-def write(writer: Writer, step: int, detail: str = "") -> None:
+def write(writer: RecordWriter, step: int, detail: str = "") -> None:
     writer.do(lambda file: file.add_row("events", event(step, detail)))
 
 

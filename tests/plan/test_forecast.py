@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.config import Sync
 from dragoman.cost.step import buckets, exposed_after
-from dragoman.plan.cluster import Cluster, Link
+from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast, Way, ways
 from tests.plan import build
@@ -71,7 +71,7 @@ def test_four_times_the_tokens_in_a_quarter_of_the_steps_pay_for_a_quarter_of_th
 
 
 def test_every_number_lies_within_its_interval() -> None:
-    cluster = Cluster(2, 2, Link.ordered(1e9))
+    cluster = Cluster(2, 2, PlannedLink.ordered(1e9))
     made = Forecast(build.work(), build.pace(doubt=0.2), cluster, Way(), price_per_hour=2.0)
     assert made.money
     numbers = [

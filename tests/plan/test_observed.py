@@ -8,7 +8,7 @@ import pytest
 from dragoman.errors import UsageError
 from dragoman.explain.step_breakdown import step_parts
 from dragoman.measure import database
-from dragoman.plan.cluster import Cluster, Link
+from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.forecast import Forecast, Way
 from dragoman.plan.observed import Observed, observe
 from dragoman.plan.work import Work
@@ -47,7 +47,7 @@ def test_a_run_predicts_itself(name: str, tmp_path: Path) -> None:
 def test_a_run_over_a_fast_link_predicts_the_same_run_over_a_slow_one(tmp_path: Path) -> None:
     past = observed("fast-link", tmp_path)
     work = Work(past.settings, past.corpus)
-    made = Forecast(work, past.pace, Cluster(2, 1, Link.parse("100mbit")), Way())
+    made = Forecast(work, past.pace, Cluster(2, 1, PlannedLink.parse("100mbit")), Way())
     assert made.step_seconds.value == pytest.approx(mean_seconds("slow-link-1"), rel=0.15)
     assert made.step_seconds.low < mean_seconds("slow-link-1") < made.step_seconds.high
     assert made.binds == "exchange"
@@ -55,7 +55,9 @@ def test_a_run_over_a_fast_link_predicts_the_same_run_over_a_slow_one(tmp_path: 
 
 def test_two_hosts_are_predicted_from_two_workers_of_one(tmp_path: Path) -> None:
     past = observed("slow-disk-1.5", tmp_path)
-    made = Forecast(Work(past.settings, past.corpus), past.pace, Cluster(2, 1, Link.parse("100mbit")), Way())
+    made = Forecast(
+        Work(past.settings, past.corpus), past.pace, Cluster(2, 1, PlannedLink.parse("100mbit")), Way()
+    )
     assert made.step_seconds.value == pytest.approx(mean_seconds("slow-link-1"), rel=0.20)
 
 

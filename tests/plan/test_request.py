@@ -14,10 +14,10 @@ from rich.console import Console
 from dragoman.config import Training
 from dragoman.errors import DataError, UsageError
 from dragoman.plan import document, show
-from dragoman.plan.request import Request, plan
+from dragoman.plan.request import PlanRequest, plan
 
 RUNS = Path(__file__).parents[1] / "runs"
-V100S = Request(Training(), hosts=2, workers=2, link="1gbit", gpu="V100")
+V100S = PlanRequest(Training(), hosts=2, workers=2, link="1gbit", gpu="V100")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_gpu_without_bf16_is_not_planned_as_if_it_had_it(gpu: str, most: float
 @pytest.mark.parametrize(("link", "is_of_use"), [("10gbit", True), ("100gbit", False)])
 def test_a_faster_link_is_called_useless_only_where_the_exchange_is_small(link: str, is_of_use: bool) -> None:
     settings = Training.model_validate({"sync": {"mode": "diloco"}, "train": {"precision": "bf16"}})
-    asked = Request(settings, hosts=2, workers=4, link=link, gpu="A100", pairs=4_500_000, epochs=10.0)
+    asked = PlanRequest(settings, hosts=2, workers=4, link=link, gpu="A100", pairs=4_500_000, epochs=10.0)
     made, output = plan(asked), io.StringIO()
     assert made.forecast.binds == "computing"
     show.show(made, Console(width=120, file=output))
@@ -110,22 +110,22 @@ def test_a_plan_says_times_to_two_digits(seconds: float, said: str) -> None:
 
 
 def test_a_range_that_decides_little_says_what_would_narrow_it(tmp_path: Path) -> None:
-    def said(asked: Request) -> str:
+    def said(asked: PlanRequest) -> str:
         output = io.StringIO()
         show.show(plan(asked), Console(width=120, file=output))
         return output.getvalue()
 
-    wide = Request(Training(), gpu="A100", pairs=4_500_000)  # in bf16, whose pace a table tells least of
+    wide = PlanRequest(Training(), gpu="A100", pairs=4_500_000)  # in bf16, whose pace a table tells least of
     made = plan(wide).forecast
     assert made.seconds.high > 3 * made.seconds.low
     assert "not known of computing: --calibrate" in said(wide)
     shutil.copy(RUNS / "compute-bound.db", tmp_path / "records.db")
-    assert "is not known of" not in said(Request(Training(), run=tmp_path))
+    assert "is not known of" not in said(PlanRequest(Training(), run=tmp_path))
 
 
 def test_a_run_of_another_model_is_trusted_less(tmp_path: Path) -> None:
     shutil.copy(RUNS / "compute-bound.db", tmp_path / "records.db")
-    made = plan(Request(Training(), run=tmp_path)).forecast
+    made = plan(PlanRequest(Training(), run=tmp_path)).forecast
     assert "on another model or microbatch" in made.pace.seconds_per_flop.source
     assert made.step_seconds.high > 1.4 * made.step_seconds.value
     assert made.work.corpus.vocabulary < 3_000, "the corpus is the run's"

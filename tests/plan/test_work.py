@@ -5,7 +5,7 @@ import pytest
 from dragoman.config import Data, Sync, Training
 from dragoman.cost import flops
 from dragoman.errors import UsageError
-from dragoman.plan.work import Corpus, Work
+from dragoman.plan.work import CorpusSize, Work
 from tests.plan import build
 
 
@@ -18,12 +18,12 @@ def test_epochs_are_counted_in_pairs_of_a_step() -> None:
 
 def test_epochs_without_a_corpus_are_wrong_use() -> None:
     with pytest.raises(UsageError, match="--pairs N"):
-        Work(Training(), Corpus.usual(None)).steps(1)
+        Work(Training(), CorpusSize.usual(None)).steps(1)
 
 
 def test_a_step_of_pairs_is_less_sure_than_one_of_tokens_where_lengths_are_not_known() -> None:
     def spread(data: Data) -> float:
-        work = Work(Training(data=data), Corpus.usual(None))
+        work = Work(Training(data=data), CorpusSize.usual(None))
         return work.flops_per_step("high") / work.flops_per_step("low")
 
     assert spread(Data(unit="pairs", step=1_024, microbatch=64)) > 1.25
@@ -38,13 +38,13 @@ def test_work_is_that_of_the_flop_count() -> None:
 
 def test_what_was_not_counted_is_said() -> None:
     assert build.corpus().assumptions == []
-    assert any("32,768 pieces" in text for text in Corpus.usual(None).assumptions)
+    assert any("32,768 pieces" in text for text in CorpusSize.usual(None).assumptions)
 
 
 def test_disk_holds_the_checkpoints_that_are_kept_and_the_one_being_written() -> None:
-    work = Work(Training(), Corpus.usual(None))
+    work = Work(Training(), CorpusSize.usual(None))
     assert work.disk_bytes.value == pytest.approx(4 * 12 * 60_880_896, rel=0.01)
     assert "4 checkpoints of 12 bytes per parameter" in work.disk_bytes.source
-    outer = Work(Training(sync=Sync(mode="diloco")), Corpus.usual(None)).disk_bytes
+    outer = Work(Training(sync=Sync(mode="diloco")), CorpusSize.usual(None)).disk_bytes
     assert outer.value == pytest.approx(4 * 16 * 60_880_896, rel=0.01)
     assert "4 checkpoints of 16 bytes per parameter" in outer.source

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from dragoman.measure.records import Records
 from dragoman.report import compare_page, compare_text
-from dragoman.report.compare import Comparison, compare
+from dragoman.report.compare import RunComparison, compare
 from tests.explain import build as explain_build
 from tests.explain.build import Run
 from tests.report import build
@@ -19,7 +19,7 @@ def with_link(records: Records, bits_per_second: float) -> Records:
     return records
 
 
-def share_of(comparison: Comparison, phase: str) -> float:
+def share_of(comparison: RunComparison, phase: str) -> float:
     return next(row.difference_share for row in comparison.speed.phases if row.phase == phase)
 
 
@@ -127,7 +127,7 @@ def test_gaps_are_said(make) -> None:
     assert found.speed.slower is None
     assert "not known" in found.why[0]
     compare_text.show(found, Console(file=io.StringIO()))
-    Comparison.model_validate_json(found.model_dump_json())
+    RunComparison.model_validate_json(found.model_dump_json())
 
 
 def test_phases_recorded_by_cause_in_one_run_only_are_joined() -> None:

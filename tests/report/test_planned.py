@@ -13,14 +13,14 @@ from dragoman.config import Training
 from dragoman.explain.run import explain
 from dragoman.measure import database
 from dragoman.plan import document
-from dragoman.plan.request import Request, plan
+from dragoman.plan.request import PlanRequest, plan
 from dragoman.report import planned, summary, text, write
 from dragoman.rundir import RunFolder
 from tests.explain import build
 from tests.explain.build import Run
 
 RUNS = Path(__file__).parents[1] / "runs"
-PAST = Request(Training(), hosts=2, workers=1, run=None)
+PAST = PlanRequest(Training(), hosts=2, workers=1, run=None)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Path:
     return run
 
 
-def compare(folder: Path) -> planned.Comparison | None:
+def compare(folder: Path) -> planned.PlannedAgainstActual | None:
     records = database.read(folder / "records.db")
     return planned.compare(folder, records, explain(records))
 

@@ -172,7 +172,9 @@ def measured(world: World, topology: Topology) -> dict[str, object]:
     began = time.monotonic()
     sizes = [parameter.numel() * 4 for parameter in model().parameters()][::-1]
     tried = auto.measure(world, topology, Sync(mode="auto"), sum(sizes))
-    picked, why = auto.pick(auto.Step(0.01, 0.005, sizes), tried, auto.bucket_sizes(Sync(), sum(sizes)))
+    picked, why = auto.pick(
+        auto.ComputedStep(0.01, 0.005, sizes), tried, auto.bucket_sizes(Sync(), sum(sizes))
+    )
     return {"way": picked.way.model_dump(), "why": why, "seconds": time.monotonic() - began}
 
 

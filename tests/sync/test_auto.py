@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.config import Sync
 from dragoman.cost.step import buckets
-from dragoman.sync.auto import Step, Tried, bucket_sizes, expect, pick
+from dragoman.sync.auto import ComputedStep, Tried, bucket_sizes, expect, pick
 from dragoman.sync.exchange import Way
 
 MIB = 2**20
@@ -35,35 +35,35 @@ def four_ways(flat: float, latency_seconds: float = 0.001) -> list[Tried]:
 
 
 def test_slow_link_takes_the_fewest_bytes() -> None:
-    chosen, why = pick(Step(1.0, 0.3, BASE), four_ways(3.7 / 243), SIZES)
+    chosen, why = pick(ComputedStep(1.0, 0.3, BASE), four_ways(3.7 / 243), SIZES)
     assert (chosen.way.algorithm, chosen.way.wire) == ("hierarchical", "bf16")
     assert chosen.step_seconds == pytest.approx(1.0 + 3.7 * 0.33 - 0.3, rel=0.1)
     assert ", 1 s of it computing" in why and "flat fp32" in why and "hierarchical fp32" in why
 
 
 def test_fast_link_stays_with_plain_fp32() -> None:
-    chosen, _ = pick(Step(1.0, 0.3, BASE), four_ways(0.01 / 243, 0.0001), SIZES)
+    chosen, _ = pick(ComputedStep(1.0, 0.3, BASE), four_ways(0.01 / 243, 0.0001), SIZES)
     assert chosen.way == Way()
 
 
 def test_hierarchy_in_fp32_is_enough_where_bf16_saves_little() -> None:
     ways = [tried(Way(), 0.01), tried(Way(algorithm="hierarchical"), 0.002), tried(Way(wire="bf16"), 0.00199)]
-    assert pick(Step(5.0, 0.1, BASE), ways, SIZES)[0].way.algorithm == "hierarchical"
+    assert pick(ComputedStep(5.0, 0.1, BASE), ways, SIZES)[0].way.algorithm == "hierarchical"
 
 
 def test_dear_buckets_are_large_and_cheap_ones_small() -> None:
-    step = Step(2.0, 1.2, [1_000_000] * 200)
+    step = ComputedStep(2.0, 1.2, [1_000_000] * 200)
     assert pick(step, [tried(Way(), 0.002, latency_seconds=0.1)], SIZES)[0].way.bucket_bytes == 25 * MIB
     assert pick(step, [tried(Way(), 0.006, latency_seconds=1e-4)], SIZES)[0].way.bucket_bytes < 25 * MIB
 
 
 def test_what_is_ready_last_is_never_hidden() -> None:
-    exposed = expect(Step(10.0, 10.0, BASE), tried(Way(), 0.001), MIB).step_seconds - 10
+    exposed = expect(ComputedStep(10.0, 10.0, BASE), tried(Way(), 0.001), MIB).step_seconds - 10
     assert exposed == pytest.approx(0.067, rel=0.1)
 
 
 def test_nothing_is_hidden_where_nothing_is_computed() -> None:
-    expected = expect(Step(0.0, 0.0, BASE), tried(Way(), 0.01, latency_seconds=0.0), 25 * MIB)
+    expected = expect(ComputedStep(0.0, 0.0, BASE), tried(Way(), 0.01, latency_seconds=0.0), 25 * MIB)
     assert expected.step_seconds == pytest.approx(2.43, rel=0.01)
 
 

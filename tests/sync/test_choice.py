@@ -6,14 +6,14 @@ import pytest
 
 from dragoman.config import Sync
 from dragoman.cost.step import bucket_bytes_for
-from dragoman.sync.choice import Choice, Link, decide
+from dragoman.sync.choice import Choice, MeasuredLink, decide
 from dragoman.sync.exchange import Way
 from dragoman.sync.topology import Topology
 
 ONE = Topology(["a"], [0, 0], ["lo"])
 TWO = Topology(["a", "b"], [0, 0, 1, 1], ["eth0", "eth0"])
 APART = Topology(["a", "b"], [0, 1], ["eth0", "eth0"])
-GIGABIT = Link(1e9, 0.0002)
+GIGABIT = MeasuredLink(1e9, 0.0002)
 MEASURED = Way(algorithm="hierarchical", wire="bf16", bucket_bytes=5 * 2**20)
 
 
@@ -48,7 +48,7 @@ def test_ranks_alone_on_their_hosts_need_no_hierarchy() -> None:
 def test_buckets_are_as_small_as_the_way_allows(
     bits_per_second: float, round_trip_seconds: float, mebibytes: int
 ) -> None:
-    link = Link(bits_per_second, round_trip_seconds)
+    link = MeasuredLink(bits_per_second, round_trip_seconds)
     assert bucket_bytes_for(2, *link) == mebibytes * 2**20
 
 
@@ -57,7 +57,7 @@ def test_what_was_measured_is_kept_for_as_long_as_it_fits() -> None:
     chosen = decide(settings, TWO, GIGABIT, None, lambda: measuring(settings, TWO))
     assert chosen.way == MEASURED
     restarted = Choice.model_validate_json(chosen.model_dump_json())  # as a checkpoint keeps it
-    slower = Link(1e7, 0.1)
+    slower = MeasuredLink(1e7, 0.1)
     assert decide(settings, TWO, slower, restarted, never) == chosen
     patient = Sync(mode="auto", timeout_seconds=60)
     assert decide(patient, TWO, slower, restarted, never) == chosen

@@ -14,7 +14,7 @@ from dragoman import config
 from dragoman.config import Training
 from dragoman.data.parallel import cores
 from dragoman.rundir import RunFolder
-from dragoman.train.run import Job, run
+from dragoman.train.run import TrainingJob, run
 from dragoman.train.stopping import StopReason
 from tests.train import runs
 from tests.train.runs import Task
@@ -97,9 +97,11 @@ class Here:
 
     def job(
         self, folder: Path, *settings: str, data: Path | None = None, start_from: Path | None = None
-    ) -> Job:
+    ) -> TrainingJob:
         filled = config.load(Training, self.task.config, settings)
-        return Job(filled, data or self.task.data, RunFolder(folder), start_from, "dragoman train ...")
+        return TrainingJob(
+            filled, data or self.task.data, RunFolder(folder), start_from, "dragoman train ..."
+        )
 
     def train(
         self, folder: Path, *settings: str, data: Path | None = None, start_from: Path | None = None

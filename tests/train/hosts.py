@@ -16,7 +16,7 @@ from dragoman import config
 from dragoman.config import Training
 from dragoman.errors import DragomanError
 from dragoman.rundir import RunFolder
-from dragoman.train.run import Job, run
+from dragoman.train.run import TrainingJob, run
 from tests import ranks
 from tests.ranks import Ended
 from tests.train.runs import Task
@@ -32,7 +32,7 @@ def main(data: str, settings: str, hosts: str, *changes: str) -> None:
     name, _, disk = hosts.split(",")[int(os.environ["RANK"])].partition("=")
     socket.gethostname = lambda: name
     filled = config.load(Training, Path(settings), changes)
-    run(Job(filled, Path(data), RunFolder(Path(disk) / "run")))
+    run(TrainingJob(filled, Path(data), RunFolder(Path(disk) / "run")))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.config import Training
 from dragoman.train import pace as pace_module
-from dragoman.train.pace import Left, Pace
+from dragoman.train.pace import AttemptPace, Left
 from dragoman.train.state import State, StepOutcome
 from tests.train.test_stopping import NOTHING
 
@@ -24,24 +24,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def run(clock: Clock, pace: Pace, steps: int, seconds: float = 0.5, between: float = 0.0) -> None:
+def run(clock: Clock, pace: AttemptPace, steps: int, seconds: float = 0.5, between: float = 0.0) -> None:
     for _ in range(steps):
         clock.now += seconds + between
         pace.step(OUTCOME, seconds)
 
 
-def evaluated(clock: Clock, pace: Pace, seconds: float) -> None:
+def evaluated(clock: Clock, pace: AttemptPace, seconds: float) -> None:
     clock.now += seconds
     pace.evaluation(seconds)
 
 
-def left(pace: Pace, step: int, steps: int = 100, every: int = 20) -> Left:
+def left(pace: AttemptPace, step: int, steps: int = 100, every: int = 20) -> Left:
     state = State(Training.model_validate({"train": {"steps": steps}}), NOTHING, NOTHING, step=step)
     return Left.of(state, pace, every)
 
 
 def test_speed_is_that_of_steps_whatever_comes_between_them(clock: Clock) -> None:
-    pace = Pace()
+    pace = AttemptPace()
     run(clock, pace, 10, between=0.1)
     evaluated(clock, pace, 30.0)
     run(clock, pace, 10)
@@ -49,7 +49,7 @@ def test_speed_is_that_of_steps_whatever_comes_between_them(clock: Clock) -> Non
 
 
 def test_what_is_left_counts_steps_what_is_between_them_and_evaluations(clock: Clock) -> None:
-    pace = Pace()
+    pace = AttemptPace()
     run(clock, pace, 1, seconds=9.0)  # the first one is not typical
     run(clock, pace, 10, between=0.1)
     before = left(pace, step=11)
@@ -64,11 +64,11 @@ def test_what_is_left_counts_steps_what_is_between_them_and_evaluations(clock: C
     ("step", "evaluations"), [(0, 5), (19, 5), (20, 4), (99, 1), (100, 0), (101, 0), (79, 2)]
 )
 def test_every_evaluation_to_come_is_counted(clock: Clock, step: int, evaluations: int) -> None:
-    assert left(Pace(), step).evaluations == evaluations
+    assert left(AttemptPace(), step).evaluations == evaluations
 
 
 def test_the_last_step_is_evaluated_also_between_two(clock: Clock) -> None:
-    assert left(Pace(), step=80, steps=90).evaluations == 1
+    assert left(AttemptPace(), step=80, steps=90).evaluations == 1
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,6 @@ def test_the_last_step_is_evaluated_also_between_two(clock: Clock) -> None:
 def test_few_steps_tell_only_if_they_are_long(
     clock: Clock, steps: int, seconds: float, is_settled: bool
 ) -> None:
-    pace = Pace()
+    pace = AttemptPace()
     run(clock, pace, steps, seconds)
     assert left(pace, steps).is_settled is is_settled

@@ -7,10 +7,10 @@ from pathlib import Path
 from dragoman.data.compression import SUFFIXES
 from dragoman.data.files import without_compression
 from dragoman.decode.documents import lines, po, tsv, xliff
-from dragoman.decode.documents.document import Format, Tally, Translate, Writer
+from dragoman.decode.documents.document import Format, OutputWriter, Translate, UnitTally
 from dragoman.errors import UsageError
 
-__all__ = ["Format", "Tally", "Translate", "Writer", "format_of", "is_plain"]
+__all__ = ["Format", "OutputWriter", "Translate", "UnitTally", "format_of", "is_plain"]
 
 _FORMATS: dict[str, Format] = {
     ".tsv": tsv.fill,

@@ -11,18 +11,18 @@ Translate = Callable[[Sequence[str]], list[str]]  # the translation of each text
 
 
 @dataclass
-class Tally:
+class UnitTally:
     """Units of a document, or of several."""
 
     translated: int = 0
     left: int = 0  # translated before, or not to be translated
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: UnitTally) -> None:
         self.translated += other.translated
         self.left += other.left
 
 
-class Writer(Protocol):
+class OutputWriter(Protocol):
     """Of bytes: a file, plain or compressed, or a pipe."""
 
     def write(self, content: bytes, /) -> object: ...
@@ -31,4 +31,4 @@ class Writer(Protocol):
 class Format(Protocol):
     """Copies a document with its targets filled in; those that have a translation only if asked `again`."""
 
-    def __call__(self, source: Path, out: Writer, translate: Translate, again: bool) -> Tally: ...
+    def __call__(self, source: Path, out: OutputWriter, translate: Translate, again: bool) -> UnitTally: ...

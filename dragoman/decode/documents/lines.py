@@ -7,14 +7,14 @@ from itertools import islice
 from pathlib import Path
 
 from dragoman.data import files
-from dragoman.decode.documents.document import Tally, Translate, Writer
+from dragoman.decode.documents.document import OutputWriter, Translate, UnitTally
 from dragoman.errors import DataError
 
 LINES_AT_A_TIME = 1024  # enough to sort by length and to keep every core at work
 
 
-def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
-    tally = Tally()
+def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> UnitTally:
+    tally = UnitTally()
     for some in groups(decoded(files.lines(source), source)):
         out.write("".join(f"{text}\n" for text in translate(some)).encode())
         tally.translated += len(some)

@@ -13,18 +13,18 @@ from typing import BinaryIO, cast
 import zstandard
 
 from dragoman import atomic
-from dragoman.decode.documents.document import Writer
+from dragoman.decode.documents.document import OutputWriter
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Writer]:
+def opened(path: Path) -> Iterator[OutputWriter]:
     """To write to; takes its name when the block ends well."""
     with atomic.replacing(path) as file, _compressing(file, path.suffix.lower()) as stream:
         yield stream
 
 
 @contextmanager
-def _compressing(file: BinaryIO, suffix: str) -> Iterator[Writer]:
+def _compressing(file: BinaryIO, suffix: str) -> Iterator[OutputWriter]:
     if suffix == ".gz":
         with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as stream:
             yield stream
@@ -36,6 +36,6 @@ def _compressing(file: BinaryIO, suffix: str) -> Iterator[Writer]:
             yield stream
     elif suffix == ".zst":
         with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as stream:
-            yield cast(Writer, stream)
+            yield cast(OutputWriter, stream)
     else:
         yield file

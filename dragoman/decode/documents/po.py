@@ -15,14 +15,14 @@ from pathlib import Path
 import polib
 
 from dragoman.data.formats.po import NO_CHARSET, check_escapes, parse
-from dragoman.decode.documents.document import Tally, Translate, Writer
+from dragoman.decode.documents.document import OutputWriter, Translate, UnitTally
 from dragoman.decode.documents.placeholders import translate_keeping
 from dragoman.errors import DataError
 
 _MOST_FORMS = 20  # Arabic, with six, has the most in use
 
 
-def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
+def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> UnitTally:
     catalogue = parse(source)
     check_escapes(source, catalogue.encoding)
     forms = _plural_forms(catalogue, source)
@@ -34,7 +34,7 @@ def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
         entry.flags = [flag for flag in entry.flags if flag != "fuzzy"]
         entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None
     out.write(_written(catalogue) + b"\n")
-    return Tally(len(wanted), len(catalogue) - len(wanted))
+    return UnitTally(len(wanted), len(catalogue) - len(wanted))
 
 
 def _written(catalogue: polib.POFile) -> bytes:

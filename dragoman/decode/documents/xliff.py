@@ -17,7 +17,7 @@ from lxml import etree
 
 from dragoman.data.formats import xml
 from dragoman.data.formats.xliff import FIRST_STATE, UNTRANSLATED_STATES
-from dragoman.decode.documents.document import Tally, Translate, Writer
+from dragoman.decode.documents.document import OutputWriter, Translate, UnitTally
 from dragoman.decode.documents.placeholders import translate_keeping
 from dragoman.errors import DataError
 
@@ -25,9 +25,9 @@ _TEXTS = ("{*}source", "{*}seg-source", "{*}target")
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
-def fill(source: Path, out: Writer, translate: Translate, again: bool) -> Tally:
+def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> UnitTally:
     tree = _parse(source)
-    tally = Tally()
+    tally = UnitTally()
     gaps: list[_Stretch] = []
     for place, unit in _places(tree):
         gaps += _fill_unit(place, unit, again, tally)
@@ -86,7 +86,9 @@ def _unit_of(segment: etree._Element) -> etree._Element:
     return next((outer for outer in segment.iterancestors("{*}unit")), segment)
 
 
-def _fill_unit(place: etree._Element, unit: etree._Element, again: bool, tally: Tally) -> Iterator[_Stretch]:
+def _fill_unit(
+    place: etree._Element, unit: etree._Element, again: bool, tally: UnitTally
+) -> Iterator[_Stretch]:
     """Puts a copy of the source as target into its place; the stretches of it that are to be translated."""
     source, target = xml.child(place, "seg-source"), xml.child(place, "target")
     if source is None:

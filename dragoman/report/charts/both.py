@@ -13,14 +13,14 @@ from dragoman.report.charts.figure import Chart, Missing, Trace, axis, line
 COLORS = ("--series-1", "--series-2")
 
 
-class Side(NamedTuple):
+class RunSide(NamedTuple):
     name: str
     records: Records
     color: str
 
 
 def of(a: tuple[str, Records], b: tuple[str, Records]) -> list[Chart | Missing]:
-    sides = [Side(*run, color) for run, color in zip((a, b), COLORS, strict=True)]
+    sides = [RunSide(*run, color) for run, color in zip((a, b), COLORS, strict=True)]
     return [
         _evaluated(sides, "eval_loss", "Held-out loss", "loss per token"),
         _evaluated(sides, "bleu", "BLEU", "BLEU"),
@@ -30,7 +30,7 @@ def of(a: tuple[str, Records], b: tuple[str, Records]) -> list[Chart | Missing]:
     ]
 
 
-def _evaluated(sides: list[Side], name: str, title: str, unit: str) -> Chart | Missing:
+def _evaluated(sides: list[RunSide], name: str, title: str, unit: str) -> Chart | Missing:
     traces = []
     for side in sides:
         steps, values = quality.evaluated(side.records, name)
@@ -42,7 +42,7 @@ def _evaluated(sides: list[Side], name: str, title: str, unit: str) -> Chart | M
     return _chart(title, note, traces, axis(unit))
 
 
-def _per_step(sides: list[Side], name: str, title: str, unit: str) -> Chart | Missing:
+def _per_step(sides: list[RunSide], name: str, title: str, unit: str) -> Chart | Missing:
     traces = []
     for side in sides:
         steps = side.records.steps
@@ -54,7 +54,7 @@ def _per_step(sides: list[Side], name: str, title: str, unit: str) -> Chart | Mi
     return _chart(title, f"Means over neighbouring steps, {thin.MOST} points at most.", traces, shown)
 
 
-def _vocabularies(sides: list[Side]) -> int:
+def _vocabularies(sides: list[RunSide]) -> int:
     return len({str(side.records.facts.data_card.get("vocabulary_sha256")) for side in sides})
 
 

@@ -15,7 +15,7 @@ from lxml import etree
 
 from dragoman.data import files
 from dragoman.data.formats import reader
-from dragoman.decode.documents import Tally, format_of, is_plain
+from dragoman.decode.documents import UnitTally, format_of, is_plain
 from dragoman.decode.documents.output import opened
 from dragoman.errors import DataError, UsageError
 
@@ -71,7 +71,7 @@ def capitals(texts: Sequence[str]) -> list[str]:
     return [text.upper() for text in texts]
 
 
-def filled(folder: Path, name: str, content: str | bytes, again: bool = False) -> tuple[str, Tally]:
+def filled(folder: Path, name: str, content: str | bytes, again: bool = False) -> tuple[str, UnitTally]:
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     out = io.BytesIO()
@@ -93,7 +93,7 @@ def targets(document: str) -> list[str | None]:
 def test_lines_stay_on_their_lines(tmp_path: Path) -> None:
     text, tally = filled(tmp_path, "text.txt", "one\r\n\ntwo\u2028half\n last")
     assert text == "ONE\n\nTWO\u2028HALF\n LAST\n"
-    assert tally == Tally(4, 0)
+    assert tally == UnitTally(4, 0)
 
 
 def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
@@ -103,10 +103,13 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 def test_tsv_gets_its_second_column_and_keeps_the_others(tmp_path: Path) -> None:
     rows = "one\ntwo\t\tnote\nthree\tdrei\tnote\n\n"
-    assert filled(tmp_path, "a.tsv", rows) == ("one\tONE\ntwo\tTWO\tnote\nthree\tdrei\tnote\n\n", Tally(2, 2))
+    assert filled(tmp_path, "a.tsv", rows) == (
+        "one\tONE\ntwo\tTWO\tnote\nthree\tdrei\tnote\n\n",
+        UnitTally(2, 2),
+    )
     again, tally = filled(tmp_path, "a.tsv", rows, again=True)
     assert again == "one\tONE\ntwo\tTWO\tnote\nthree\tTHREE\tnote\n\n"
-    assert tally == Tally(3, 1)
+    assert tally == UnitTally(3, 1)
 
 
 def test_xliff_1_targets_are_filled_and_tags_kept(tmp_path: Path) -> None:
@@ -122,7 +125,7 @@ def test_xliff_1_targets_are_filled_and_tags_kept(tmp_path: Path) -> None:
     ]
     assert text.count('state="needs-review-translation" state-qualifier="mt-suggestion"') == 4
     assert text.count('state="final"') == 1
-    assert tally == Tally(5, 2)
+    assert tally == UnitTally(5, 2)
     assert "<!-- ours -->" in text
 
 
@@ -138,7 +141,7 @@ def test_all_that_is_not_a_target_stays_in_xliff(tmp_path: Path) -> None:
 def test_xliff_2_segments_are_filled(tmp_path: Path) -> None:
     text, tally = filled(tmp_path, "a.xliff", XLIFF_2)
     assert targets(text) == ['<target>ONE <pc id="1">TWO</pc></target>', "<target>y</target>", None]
-    assert tally == Tally(1, 2)
+    assert tally == UnitTally(1, 2)
     assert 'state="translated"' in text
 
 
@@ -153,7 +156,7 @@ def test_a_segment_in_its_first_state_is_not_translated_yet(tmp_path: Path) -> N
     )
     text, tally = filled(tmp_path, "a.xliff", copied)
     assert targets(text)[1] == "<target>X</target>"
-    assert tally == Tally(2, 1)
+    assert tally == UnitTally(2, 1)
 
 
 def test_what_a_machine_replaced_is_approved_no_longer(tmp_path: Path) -> None:
@@ -183,7 +186,7 @@ def test_po_entries_are_filled_and_the_rest_kept(tmp_path: Path) -> None:
     assert plural.msgctxt == "menu"
     assert found["old"].obsolete
     assert found["open %s\n"].occurrences == [("main.c", "1")]
-    assert tally == Tally(2, 3)
+    assert tally == UnitTally(2, 3)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +214,7 @@ def test_po_plural_forms_that_are_there_stay_and_the_missing_are_filled(tmp_path
     text, tally = filled(tmp_path, "a.po", entry)
     (found,) = polib.pofile(text)
     assert found.msgstr_plural == {0: "%d Datei", 1: "%d FILES"}
-    assert tally == Tally(1, 0)
+    assert tally == UnitTally(1, 0)
 
 
 def test_po_fuzzy_entries_are_replaced_if_asked(tmp_path: Path) -> None:
