@@ -27,17 +27,18 @@ LISTED = ROOT / "tools" / "mutants.txt"
 LEAST_KILLED = 0.90
 LIMIT_SECONDS = 300  # a mutant that never ends is noticed as well
 
-# Two hundred generated runs, then plain tests: what needs more of them to be noticed counts as a survivor.
+# Kept answers, two hundred generated runs, then plain tests: what needs more to be noticed counts as a survivor.
+KEPT = "tests/explain/test_kept_answers.py"
 RUNS = "tests/explain/test_properties.py::test_what_must_hold_of_every_run_holds"
 BARE = "tests/explain/test_properties.py::test_bounds_from_a_bare_log_hold_the_truth"
-PROPERTIES = [f"{RUNS}[0]", BARE, f"{RUNS}[1]"]
+EXPLAIN = [KEPT, f"{RUNS}[0]", BARE, f"{RUNS}[1]", "tests/explain"]
 TESTS: dict[str, list[str]] = {
-    "dragoman/explain/bounds_from_link.py": [BARE, "tests/foreign/test_verdicts.py", "tests/explain"],
-    "dragoman/explain/*.py": [*PROPERTIES, "tests/explain"],
-    "dragoman/cost/step.py": ["tests/sync/test_choice.py", *PROPERTIES, "tests/explain"],
-    "dragoman/cost/size.py": ["tests/explain/test_checkpoint.py"],
-    "dragoman/cost/flops.py": ["tests/plan/test_flops.py"],
-    "dragoman/schedule.py": ["tests/explain/test_learning_rate.py", PROPERTIES[0]],
+    "dragoman/explain/bounds_from_link.py": [KEPT, BARE, "tests/foreign/test_verdicts.py", "tests/explain"],
+    "dragoman/explain/*.py": EXPLAIN,
+    "dragoman/cost/step.py": ["tests/cost", "tests/sync/test_choice.py", *EXPLAIN],
+    "dragoman/cost/size.py": ["tests/cost", "tests/explain/test_checkpoint.py"],
+    "dragoman/cost/flops.py": ["tests/cost"],
+    "dragoman/schedule.py": ["tests/test_schedule.py", "tests/explain/test_learning_rate.py", KEPT],
     "dragoman/data/batches.py": ["tests/data/test_batches.py"],
     "dragoman/sync/wire.py": ["tests/sync/test_exchange.py"],
     "dragoman/sync/diloco.py": ["tests/sync/test_diloco.py"],
@@ -206,7 +207,7 @@ def _run(folder: Path, tests: list[str]) -> None:
 def tests_of(path: str) -> list[str]:
     """The tests to run for a file, those named like it first; each file once."""
     pattern = next(pattern for pattern in TESTS if Path(path).match(pattern))
-    own = ROOT / "tests" / Path(path).parent.name / f"test_{Path(path).name}"
+    own = ROOT / "tests" / Path(path).relative_to("dragoman").with_name(f"test_{Path(path).name}")
     named = [str(own.relative_to(ROOT))] if own.exists() else []
     found: list[str] = []
     for test in (*named, *TESTS[pattern]):
