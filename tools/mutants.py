@@ -27,7 +27,7 @@ LISTED = ROOT / "tools" / "mutants.txt"
 LEAST_KILLED = 0.90
 LIMIT_SECONDS = 300  # a mutant that never ends is noticed as well
 
-# Kept answers, two hundred generated runs, then plain tests: what needs more to be noticed counts as a survivor.
+# Kept answers, two hundred generated runs, then plain tests: what needs more to be noticed survives.
 KEPT = "tests/explain/test_kept_answers.py"
 RUNS = "tests/explain/test_properties.py::test_what_must_hold_of_every_run_holds"
 BARE = "tests/explain/test_properties.py::test_bounds_from_a_bare_log_hold_the_truth"
