@@ -82,3 +82,19 @@ def test_every_part_knows_only_those_before_it() -> None:
         if part != own and places[part] > places[own]
     ]
     assert wrong == []
+
+
+MAP = Path(__file__).parents[2] / "docs" / "architecture.md"
+
+
+def test_the_map_names_the_parts_in_their_order() -> None:
+    table = MAP.read_text().split("## From a sentence")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = [part for row in rows for part in re.findall(r"`(\w+)(?:/|\.py)`", row)]
+    first = {part for part in ORDER[: ORDER.index("cost")]}  # the small things share a row
+    assert [part for part in named if part not in first] == ORDER[len(first) : -1]
+
+
+def test_files_that_the_map_names_are_there() -> None:
+    for name in set(re.findall(r"`([\w/]+(?:\.py|/))`", MAP.read_text())):
+        assert (PACKAGE / name).exists() or (PACKAGE.parent / name).exists(), name
