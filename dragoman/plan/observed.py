@@ -20,7 +20,7 @@ from dragoman.measure import database
 from dragoman.measure.records import Records
 from dragoman.plan import pace as paces
 from dragoman.plan.cluster import PlannedLink, named
-from dragoman.plan.estimate import Estimate
+from dragoman.plan.estimate import Estimate, spread
 from dragoman.plan.pace import Pace
 from dragoman.plan.work import CorpusSize, Work
 from dragoman.rundir import RunFolder
@@ -78,7 +78,7 @@ def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:
     computing = spent_on.computing
     mine = math.ceil(work.microbatches / ranks) / work.microbatches
     where = f"measured in {name}, {parts.steps:,} steps"
-    doubt = max(_LEAST_DOUBT, _spread(records))
+    doubt = max(_LEAST_DOUBT, spread(records.steps["seconds"][settled(records)]))
 
     def measured(value: float, share: float = doubt) -> Estimate:
         return Estimate.within(value, share, where)
@@ -99,12 +99,6 @@ def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:
         startup_seconds=measured(startup, _EVENT_DOUBT) if startup else paces.STARTUP_SECONDS,
         link=_link(records, where),
     )
-
-
-def _spread(records: Records) -> float:
-    """Half of what lies between the quarters of the steps, as a share of the middle one."""
-    quarter, middle, last = np.percentile(records.steps["seconds"][settled(records)], (25, 50, 75))
-    return float((last - quarter) / 2 / middle)
 
 
 def _drag(records: Records, parts: StepParts, work: Work, where: str) -> Estimate:
