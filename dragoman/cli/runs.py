@@ -58,9 +58,9 @@ def compare(
     Example: dragoman compare runs/tuesday runs/wednesday --html both.html
     """
     from dragoman import atomic
+    from dragoman.explain.compare import compare
     from dragoman.measure import database
     from dragoman.report import compare_page, compare_text
-    from dragoman.report.compare import compare
     from dragoman.rundir import RunFolder
 
     a, b = (database.read(RunFolder(run).records) for run in (first, second))

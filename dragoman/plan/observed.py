@@ -17,7 +17,7 @@ from dragoman.explain import placement
 from dragoman.explain.counterfactual import cost, link_rate, without_exchange
 from dragoman.explain.step_breakdown import StepParts, settled, step_parts
 from dragoman.measure import database
-from dragoman.measure.records import Records
+from dragoman.measure.records import Records, RunFacts
 from dragoman.plan import pace as paces
 from dragoman.plan.cluster import PlannedLink, named
 from dragoman.plan.estimate import Estimate, spread
@@ -70,6 +70,24 @@ def split(records: Records, parts: StepParts) -> Split:
     computing = max(_SOME_SECONDS, (parts.computing or 0.0) - optimizer)
     # Of one rank nothing is exchanged: what no phase holds comes once per step.
     return Split(computing, 0.0, parts.seconds - computing - data, data)
+
+
+@dataclass(frozen=True)
+class ActualStep:
+    """The mean step of the ranks and hosts that made most of a run's steps."""
+
+    facts: RunFacts  # of those ranks and hosts
+    seconds: float
+    split: Split | None  # None where the phases were not recorded
+
+
+def actual_step(records: Records) -> ActualStep | None:
+    """What a planned step is held against; None where no step was timed."""
+    placed = placement.longest(records).records
+    parts = step_parts(placed)
+    if parts is None:
+        return None
+    return ActualStep(placed.facts, parts.seconds, None if parts.computing is None else split(placed, parts))
 
 
 def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:

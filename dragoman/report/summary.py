@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dragoman import format_units
+from dragoman.explain.details import longest
 from dragoman.explain.finding import Finding, document
-from dragoman.explain.placement import longest
 from dragoman.explain.questions import QUESTIONS, Verdict
-from dragoman.measure.records import Records
+from dragoman.measure.records import Records, RunFacts
 from dragoman.report import units
 
 
@@ -51,15 +51,15 @@ def headline(records: Records, findings: Sequence[Finding]) -> str:
     if (wall := numbers.get("duration", {}).get("wall_seconds")) is not None:
         parts.append(format_units.seconds(wall))
     placed = longest(records)
-    parts.append(f"{'mostly ' * bool(placed.others)}{machines(placed.records)}")
+    parts.append(f"{'mostly ' * bool(placed.others)}{machines(placed.records.facts)}")
     for finding in findings:
         if QUESTIONS[finding.id].in_headline and finding.verdict != "unknown":
             parts.append(verdict(finding).words)
     return " · ".join(part for part in parts if part)
 
 
-def machines(records: Records) -> str:
-    facts = records.facts
+def machines(facts: RunFacts) -> str:
+    """Ranks and hosts in words; empty where neither is known."""
     ranks = "" if facts.ranks is None else format_units.counted(facts.ranks, "rank")
     hosts = format_units.counted(len(facts.hosts), "host") if facts.hosts else ""
     return f"{ranks} on {hosts}" if ranks and hosts else ranks or hosts

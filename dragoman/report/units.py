@@ -1,4 +1,7 @@
-"""Numbers of a finding for people. A number's unit is in its name, so the name decides how it is written."""
+"""Numbers of a finding for people.
+
+A number's unit is in its name, so the name decides how it is written; a question's row names the exceptions.
+"""
 
 from __future__ import annotations
 
