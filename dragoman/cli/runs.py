@@ -19,7 +19,7 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer the eleven questions about a run, with numbers, evidence and advice.
+    """Answer the questions about a run, with numbers, evidence and advice.
 
     Writes report.html (one file, opens offline), report.md and findings.json into the run folder, where that
     is allowed; the answers are printed in any case.
@@ -58,9 +58,9 @@ def compare(
     Example: dragoman compare runs/tuesday runs/wednesday --html both.html
     """
     from dragoman import atomic
+    from dragoman.explain.compare import compare
     from dragoman.measure import database
     from dragoman.report import compare_page, compare_text
-    from dragoman.report.compare import compare
     from dragoman.rundir import RunFolder
 
     a, b = (database.read(RunFolder(run).records) for run in (first, second))
@@ -105,7 +105,7 @@ def diagnose(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer the eleven questions about a run that was not ours, from what it left.
+    """Answer the questions about a run that was not ours, from what it left.
 
     Reads OpenSeq2Seq's nohup.out, fairseq logs, Hugging Face trainer_state.json, TensorBoard events,
     TensorFlow checkpoints, nmon recordings and nvidia-smi output, gzip or not, whole or in part. Facts that

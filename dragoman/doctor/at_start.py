@@ -18,6 +18,7 @@ from dragoman import format_units
 from dragoman.config import Training
 from dragoman.doctor import host
 from dragoman.doctor.check import Check, failed
+from dragoman.doctor.clock_offset import READINGS, ClockOffset, ClockReading, clock_offset
 from dragoman.doctor.facts import HostFacts
 from dragoman.doctor.judge import judge, needs_of
 from dragoman.errors import DragomanError
@@ -27,8 +28,6 @@ from dragoman.measure.neighbours import Neighbours, ranks_here
 from dragoman.sync.agree import done_by_main
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
-
-_CLOCK_READINGS = 5  # the one with the shortest round trip counts
 
 _TORCHRUN_TRUSTS = (
     "torchrun's rendezvous trusts the network: it listens on all interfaces, and whoever reaches it can run "
@@ -83,25 +82,21 @@ def gather(world: World, own: HostFacts, clock: Callable[[], float] = time.time)
         HostFacts.model_validate_json(content)
         for content in world.gather_bytes(own.model_dump_json().encode())
     ]
-    offsets, error_seconds = _clock_offsets(world, clock)
-    for facts, offset in zip(ranks, offsets, strict=True):
-        facts.clock_offset_seconds, facts.clock_error_seconds = offset, error_seconds
+    for facts, offset in zip(ranks, _clock_offsets(world, clock), strict=True):
+        facts.clock_offset_seconds, facts.clock_error_seconds = offset
     return ranks
 
 
-def _clock_offsets(world: World, clock: Callable[[], float]) -> tuple[list[float], float]:
-    """How far each rank's clock is ahead of rank 0's, and how far off that may be; on rank 0. Collective."""
-    offsets: list[float] = []
-    best = float("inf")
-    for _ in range(_CLOCK_READINGS):
+def _clock_offsets(world: World, clock: Callable[[], float]) -> list[ClockOffset]:
+    """Each rank's clock against rank 0's, on rank 0; nothing on the others. Collective."""
+    rounds: list[list[ClockReading]] = []
+    for _ in range(READINGS):
         asked = clock()
         world.broadcast_bytes(b"")  # nobody reads its clock before rank 0 has asked
         readings = world.gather(torch.tensor([clock()], dtype=torch.float64))
         answered = clock()
-        if world.is_main and answered - asked < best:
-            best = answered - asked
-            offsets = [float(reading) - (asked + answered) / 2 for reading in readings]
-    return offsets, best / 2
+        rounds.append([ClockReading(asked, float(reading), answered) for reading in readings])
+    return [clock_offset(of_rank) for of_rank in zip(*rounds, strict=True)]
 
 
 def _hosts(ranks: Sequence[HostFacts], peaks: Sequence[float], topology: Topology) -> list[HostFacts]:

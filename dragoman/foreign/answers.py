@@ -1,4 +1,4 @@
-"""The eleven answers for a run that was not ours, with what its files and facts say besides."""
+"""The answers for a run that was not ours, with what its files and facts say besides."""
 
 from __future__ import annotations
 

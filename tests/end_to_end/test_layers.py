@@ -37,6 +37,11 @@ ORDER = [
     "cli",
     "__main__",
 ]
+# Of `explain`: findings and their questions, comparisons of runs, and what is drawn beside the findings.
+OFFERED_TO_REPORTS = (
+    *("finding", "questions", "details"),
+    *("compare", "compare_facts", "compare_quality", "compare_speed"),
+)
 # A module named in text is imported or started later: `python -m`, the agent's tables, files of a package.
 NAMED = re.compile(r"\bdragoman((?:\.\w+)+)")
 
@@ -98,3 +103,13 @@ def test_the_map_names_the_parts_in_their_order() -> None:
 def test_files_that_the_map_names_are_there() -> None:
     for name in set(re.findall(r"`([\w/]+(?:\.py|/))`", MAP.read_text())):
         assert (PACKAGE / name).exists() or (PACKAGE.parent / name).exists(), name
+
+
+def test_reports_know_of_explain_only_its_answers_and_what_it_offers_beside_them() -> None:
+    asked = {
+        str(node.module)
+        for path in (PACKAGE / "report").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dragoman.explain")
+    }
+    assert asked <= {f"dragoman.explain.{name}" for name in OFFERED_TO_REPORTS}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.explain.questions import QUESTIONS
 from tests.foreign import logs
 from tests.foreign.test_rows import HEADER, WHOLE
 
@@ -23,11 +24,11 @@ def log(tmp_path: Path) -> Path:
     return logs.written(tmp_path, logs.openseq2seq(), packed=True)
 
 
-def test_eleven_answers_as_json_without_torch(log: Path) -> None:
+def test_answers_as_json_without_torch(log: Path) -> None:
     done = diagnose(log, "--link", "1gbit", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    assert (document["schema"], len(document["findings"])) == (1, 11)
+    assert (document["schema"], len(document["findings"])) == (1, len(QUESTIONS))
     assert document["run"]["source"] == "OpenSeq2Seq"
     assert document["run"]["origins"]["link_bits_per_second"] == "given"
     assert document["run"]["origins"]["ranks"] == "measured"
@@ -50,7 +51,7 @@ def test_rows_give_a_line_each_and_all_answers_as_json(tmp_path: Path) -> None:
     line = diagnose("--csv", path)
     assert line.stdout.startswith("a        bottleneck      1.69 s per step, 365.3 MB out of each host")
     (run,) = json.loads(diagnose("--csv", path, "--json").stdout)["runs"]
-    assert len(run["findings"]) == 11
+    assert len(run["findings"]) == len(QUESTIONS)
 
 
 def test_facts_may_come_from_a_file_and_options_go_before_it(tmp_path: Path) -> None:

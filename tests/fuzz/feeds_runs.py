@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from dragoman.explain import compare
 from dragoman.explain.run import explain
 from dragoman.foreign import facts, rows
 from dragoman.foreign.answers import diagnose
@@ -20,7 +21,7 @@ from dragoman.measure import database
 from dragoman.measure import scored as measured
 from dragoman.measure.records import Records
 from dragoman.plan import observed
-from dragoman.report import compare, compare_text, page, planned, scored, summary, text, write
+from dragoman.report import compare_text, page, planned, scored, summary, text, write
 from dragoman.rundir import RunFolder
 from tests.fuzz import seeds
 from tests.fuzz.feeds import Opened, is_one_of_many
