@@ -242,7 +242,7 @@ def _evidence(past: History, path: Course | None, predicted: list[Gain]) -> list
         is_curve = gain.name == "loss" or len(predicted) == 1
         method = "from a saturating curve" if is_curve else "derived from the gain in loss"
         evidence.append(
-            f"gain_if_doubled_{gain.name}: of {_twice(path)}, {method}, with a 90 % interval; "
+            f"gain_if_doubled_{gain.name}: for {_twice(path)}, {method}, with a 90 % interval; "
             f"positive is better, and less than {gain.worth:.3g} counts as nothing"
         )
     return evidence

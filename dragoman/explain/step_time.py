@@ -67,9 +67,9 @@ def _definition(records: Records, numbers: dict[str, Any]) -> str:
     text += f" by {format_units.counted(ranks, 'rank')}{' together' * (ranks > 1)}" if ranks else ""
     if count := numbers.get("microbatches"):
         unit, microbatch = settings.get("data.unit", "tokens"), settings["data.microbatch"]
-        each = f" ({numbers['microbatches_per_rank']:.3g} per rank)" if ranks else ""
+        per_rank = f" ({numbers['microbatches_per_rank']:.3g} per rank)" if ranks and ranks > 1 else ""
         parts = format_units.counted(count, "microbatch", "microbatches")
-        text += f": about {parts}{each} of up to {microbatch:,} {unit}"
+        text += f": about {parts}{per_rank} of up to {microbatch:,} {unit}{' each' * (count > 1)}"
     tokens = numbers.get("tokens_per_step")
     return f"{text}{f', {tokens:,.0f} target tokens in all' if tokens else ''}."
 

@@ -74,6 +74,7 @@ def outside_advice(records: Records) -> list[str]:
             continue
         every, how = records.facts.settings.get(key), ""
         if isinstance(every, int):
-            how = f"{remedies.setting(records.facts, key, 2 * every)}, now every {every} steps"
+            how = f", every {2 * every:,} steps instead of {every:,}"
+            how += remedies.setting(records.facts, key, 2 * every)
         advice.append(f"{names[kind]}{how}: {format_units.share(shares[kind] / 2)} less time")
     return advice
