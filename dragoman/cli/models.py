@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dragoman import progress, terminal
-from dragoman.bounds import MOST_RANKS, WIDEST_BEAM
+from dragoman.bounds import LONGEST_TRANSLATION, MOST_RANKS, WIDEST_BEAM
 from dragoman.cli.options import (
     MOST_CHECKPOINTS,
     AsJson,
@@ -101,7 +101,8 @@ def translate(
     length_penalty: Annotated[float, within(0, 10, "Higher favours longer translations.")] = 0.6,
     best: Annotated[int, within(1, WIDEST_BEAM, "Translations of each line, with their scores.")] = 1,
     max_length: Annotated[
-        int | None, within(1, 4096, "Tokens of a translation; else by the length of its source.")
+        int | None,
+        within(1, LONGEST_TRANSLATION, "Tokens of a translation; else by the length of its source."),
     ] = None,
     sample_top: Annotated[
         int, within(0, MOST_PIECES, "Draw each token from so many of the likeliest; 0: from all.")

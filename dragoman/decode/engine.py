@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman.bounds import WIDEST_BEAM
+from dragoman.bounds import LONGEST_TRANSLATION, WIDEST_BEAM
 from dragoman.errors import UsageError
 
 CTRANSLATE2_FILE = "model.bin"  # marks a folder in CTranslate2's format
@@ -16,7 +16,7 @@ _RANGES = {
     "beam": (1, WIDEST_BEAM),
     "length_penalty": (0, 10),
     "best": (1, WIDEST_BEAM),
-    "max_length": (1, 1024),
+    "max_length": (1, LONGEST_TRANSLATION),
     "sample_top": (0, 10_000_000),  # the model's vocabulary is the limit, once it is known
     "sample_temperature": (0.001, 1000),
     "no_repeat_ngram": (0, 1024),

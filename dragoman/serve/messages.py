@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from dragoman.bounds import LONGEST_TRANSLATION
 from dragoman.decode.engine import Options, Translation
 from dragoman.serve.refusal import Refusal
 
@@ -22,6 +23,7 @@ def _whole(value: object) -> object:
 
 # Comes after the limits: before them, pydantic would not name these in the document as JSON Schema does.
 _WHOLE = BeforeValidator(_whole)
+_Length = Annotated[int, Field(ge=1, le=LONGEST_TRANSLATION, description="Tokens of a sentence."), _WHOLE]
 
 
 class Search(BaseModel):
@@ -31,9 +33,7 @@ class Search(BaseModel):
 
     beam: Annotated[int, Field(ge=1, le=_WIDEST_BEAM), _WHOLE] = 4
     length_penalty: Annotated[float, Field(ge=0, le=5)] = 0.6
-    max_length: Annotated[int, Field(ge=1, le=1024, description="Tokens of a sentence."), _WHOLE] | None = (
-        None
-    )
+    max_length: _Length | None = None
     no_repeat_ngram: Annotated[int, Field(ge=0, le=16), _WHOLE] = 0
 
 
