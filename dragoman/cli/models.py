@@ -66,8 +66,8 @@ def evaluate(
     """
     from dragoman.evaluate import choice, of_run, run, system, text
 
-    asked = choice.Asked(data, part, source, reference, test_set, languages, mirror)
-    held_out = choice.held_out(asked, model)
+    options = choice.HeldOutOptions(data, part, source, reference, test_set, languages, mirror)
+    held_out = choice.held_out(options, model)
     way = system.DecodingOptions(engine.value, precision.value, average, of.value, beam, length_penalty)
     paths = [path for path in (model, against) if path]
     checkpoints = [of_run.find(path) for path in paths]  # now: a run under way may soon have a better one
