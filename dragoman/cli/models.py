@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dragoman import progress, terminal
-from dragoman.bounds import MOST_RANKS, WIDEST_BEAM
+from dragoman.bounds import LONGEST_TRANSLATION, MOST_RANKS, WIDEST_BEAM
 from dragoman.cli.options import (
     MOST_CHECKPOINTS,
     AsJson,
@@ -66,8 +66,8 @@ def evaluate(
     """
     from dragoman.evaluate import choice, of_run, run, system, text
 
-    asked = choice.Asked(data, part, source, reference, test_set, languages, mirror)
-    held_out = choice.held_out(asked, model)
+    options = choice.HeldOutOptions(data, part, source, reference, test_set, languages, mirror)
+    held_out = choice.held_out(options, model)
     way = system.DecodingOptions(engine.value, precision.value, average, of.value, beam, length_penalty)
     paths = [path for path in (model, against) if path]
     checkpoints = [of_run.find(path) for path in paths]  # now: a run under way may soon have a better one
@@ -101,7 +101,8 @@ def translate(
     length_penalty: Annotated[float, within(0, 10, "Higher favours longer translations.")] = 0.6,
     best: Annotated[int, within(1, WIDEST_BEAM, "Translations of each line, with their scores.")] = 1,
     max_length: Annotated[
-        int | None, within(1, 4096, "Tokens of a translation; else by the length of its source.")
+        int | None,
+        within(1, LONGEST_TRANSLATION, "Tokens of a translation; else by the length of its source."),
     ] = None,
     sample_top: Annotated[
         int, within(0, MOST_PIECES, "Draw each token from so many of the likeliest; 0: from all.")
