@@ -81,13 +81,13 @@ def evaluate(
     """
     from dragoman.evaluate import choice, of_run, run, system, text
 
-    asked = choice.Asked(data, part, source, reference, test_set, languages, mirror)
-    held_out = choice.held_out(asked, model)
-    way = system.DecodingOptions(engine.value, precision.value, average, of.value, beam, length_penalty)
+    text_options = choice.Asked(data, part, source, reference, test_set, languages, mirror)
+    held_out = choice.held_out(text_options, model)
+    decoding = system.DecodingOptions(engine.value, precision.value, average, of.value, beam, length_penalty)
     paths = [path for path in (model, against) if path]
     checkpoints = [of_run.find(path) for path in paths]  # first: a run in progress may replace its best
     with progress.reporter().stage("translating"):
-        systems = [system.find(path, held_out, way) for path in paths]
+        systems = [system.find(path, held_out, decoding) for path in paths]
     evaluated = run.evaluate(systems, held_out, show)
     if average == 1:  # the run's folder holds no averaged model that scores could belong to
         for obstacle in of_run.keep(evaluated, paths, checkpoints):
@@ -212,8 +212,8 @@ def serve(
     engine: WithEngine = EngineChoice.auto,
     precision: WithPrecision = PrecisionChoice.auto,
     threads: Annotated[int | None, within(1, MOST_RANKS, "CPU threads; default: all cores.")] = None,
-    most_characters: Annotated[int, within(1, 10**7, "Refuse requests with more characters.")] = 20_000,
-    most_requests: Annotated[int, within(1, 10_000, "Refuse more requests in progress.")] = 128,
+    most_characters: Annotated[int, within(1, 10**7, "Most characters in a request.")] = 20_000,
+    most_requests: Annotated[int, within(1, 10_000, "Most requests in progress at once.")] = 128,
 ) -> None:
     """Serve models over HTTP, with a web page for translating.
 

@@ -39,7 +39,7 @@ _END_SECONDS = SAVE_SECONDS + 60.0  # longer than an agent takes to end what it 
 
 # Errors of ssh and of the remote shell: a pattern in their output, what it means, and what to try.
 _REASONS = [
-    (r"Permission denied", "ssh does not accept your key", "copy your key there once: ssh-copy-id {host}"),
+    (r"Permission denied", "ssh refused us", "copy your key there once: ssh-copy-id {host}"),
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED",
         "its ssh key has changed",
@@ -60,7 +60,7 @@ _REASONS = [
     ),
     (
         re.escape(sys.executable) + r".*(not found|No such file)",
-        "the Python of this command does not exist there",
+        "the Python of this command is not there",
         "put the Python environment at the same path on every host: {python}",
     ),
 ]
@@ -166,7 +166,7 @@ class Remote:
         version = self._expected(self._next_reply(), "hello")
         if version != __version__:
             raise DragomanError(
-                f"it has dragoman {version}, this machine has {__version__}",
+                f"has dragoman {version}, this machine has {__version__}",
                 path=self.name,
                 hint="install the same version on every host",
             )

@@ -76,7 +76,7 @@ def meeting_point(remotes: Sequence[Remote]) -> tuple[str, int]:
         common = reached if number == 0 else [address for address in common if address in reached]
         if not common:
             raise DragomanError(
-                f"{other.name} cannot reach {first.name} (TCP port {port} of {', '.join(names)})",
+                f"{other.name} does not reach {first.name} (TCP port {port} of {', '.join(names)})",
                 hint="open all TCP ports between the hosts (firewall, security group)",
             )
     first.call("stop_listening")
