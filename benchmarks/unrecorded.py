@@ -73,7 +73,7 @@ def main() -> None:
         when_on(Phases, name)
     for name in ("step", "flush"):
         when_on(Recorder, name)
-    for name in ("_second", "_sample_lens"):
+    for name in ("_second", "_sample_burst"):
         when_on(HostMeter, name)
     when_on(AllReduce, "exposed_seconds", 0.0)
     from dragoman.train import run

@@ -1,4 +1,4 @@
-"""Ranks on this machine."""
+"""Starts ranks on this machine only."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from dragoman.launch.ranks import Node
 
 
 def run(arguments: Sequence[str], workers: int) -> int:
-    """Runs `dragoman ARGUMENTS` as this many ranks; their exit code."""
+    """Runs `dragoman ARGUMENTS` as this many ranks and returns their exit code."""
     return ranks.run(["-m", "dragoman", *arguments], Node(workers))
