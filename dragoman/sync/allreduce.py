@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.cost.step import BUCKET_BYTES
 from dragoman.sync import wire
-from dragoman.sync.bucket_sender import Courier, Route
+from dragoman.sync.bucket_sender import BucketSender, Route
 from dragoman.sync.exchange import Exchange, Way
 from dragoman.sync.wire import Finish
 from dragoman.sync.world import World
@@ -45,9 +45,9 @@ class AllReduce(Exchange):
             init_sync=self._ranks > 1,  # it copies all weights, even where nobody else needs them
         )
         self._ddp._set_ddp_runtime_logging_sample_rate(1)  # DDP's own clocks, of every step
-        self._courier = Courier(route, world.device) if route else None
-        if self._courier:
-            self._ddp.register_comm_hook(None, self._courier.hook)
+        self._sender = BucketSender(route, world.device) if route else None
+        if self._sender:
+            self._ddp.register_comm_hook(None, self._sender.hook)
         self.model = self._ddp
 
     @contextmanager
@@ -55,8 +55,8 @@ class AllReduce(Exchange):
         """DDP decides in the forward whether to exchange."""
         if is_last:
             yield
-            if self._courier:
-                self._courier.raise_failure()
+            if self._sender:
+                self._sender.raise_failure()
         else:
             with self._ddp.no_sync():
                 yield
@@ -86,8 +86,8 @@ class AllReduce(Exchange):
         self._ddp.zero_grad(set_to_none=False)
 
     def close(self) -> None:
-        if self._courier:
-            self._courier.close()
+        if self._sender:
+            self._sender.close()
 
 
 class Flat:

@@ -21,7 +21,7 @@ from dragoman.model import Transformer
 from dragoman.sync import auto, choice
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
-from dragoman.sync.bucket_sender import Courier
+from dragoman.sync.bucket_sender import BucketSender
 from dragoman.sync.exchange import Exchange, Way
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
@@ -115,20 +115,20 @@ class _Bucket:
 def timings(world: World, topology: Topology) -> dict[str, object]:
     """A hundred steps whose buckets are ready at other times on every rank."""
     way = Way(algorithm="hierarchical", wire="bf16", flows=2)
-    courier = Courier(ThroughLeaders(Groups(world, topology, way.flows), way), world.device)
+    sender = BucketSender(ThroughLeaders(Groups(world, topology, way.flows), way), world.device)
     random, right = Random(world.rank), 0
     for step in range(100):
         buckets = [torch.full((1000 * (n + 1),), float(step + n + world.rank)) for n in range(5)]
         futures = []
         for number, bucket in enumerate(buckets):
             time.sleep(random.random() * 0.002)
-            futures.append(courier.hook(None, _Bucket(bucket, number == 4)))  # type: ignore[arg-type]
+            futures.append(sender.hook(None, _Bucket(bucket, number == 4)))  # type: ignore[arg-type]
         mean = (world.size - 1) / 2
         for number, future in enumerate(futures):
             expected = torch.full_like(buckets[number], step + number + mean)
             right += torch.allclose(future.wait(), expected, rtol=0.01)
-        courier.raise_failure()
-    courier.close()
+        sender.raise_failure()
+    sender.close()
     return {"right": right}
 
 
