@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dragoman.bounds import WIDEST_BEAM
 from dragoman.content import read_whole
 from dragoman.errors import ConfigError
+from dragoman.exchange_way import LOCAL_STEPS, AskedMode, Wire
 
 _LARGEST_BYTES = 2**20  # of a config file
 
@@ -182,12 +183,10 @@ class Train(Section):
 class Sync(Section):
     """How ranks meet."""
 
-    mode: Literal["auto", "allreduce", "diloco"] = Field(
+    mode: AskedMode = Field(
         "allreduce", description="auto measures at the start and picks wire, hierarchy and bucket size"
     )
-    wire: Literal["fp32", "bf16"] | None = Field(
-        None, description="of gradients between hosts; absent: auto picks, else fp32"
-    )
+    wire: Wire | None = Field(None, description="of gradients between hosts; absent: auto picks, else fp32")
     hierarchical: bool | None = Field(
         None, description="only one rank per host uses the network; absent: auto picks, else false"
     )
@@ -198,7 +197,7 @@ class Sync(Section):
         description="MiB of gradients sent together; absent: chosen by the measured link",
     )
     inner_steps: int = Field(
-        16, ge=1, le=10**6, description="DiLoCo: steps of a replica between two exchanges"
+        LOCAL_STEPS, ge=1, le=10**6, description="DiLoCo: steps of a replica between two exchanges"
     )
     outer_rate: float = Field(0.7, gt=0, le=1_000, description="DiLoCo: learning rate of the outer step")
     outer_momentum: float = Field(
@@ -207,6 +206,10 @@ class Sync(Section):
     timeout_seconds: float = Field(
         600.0, ge=1, le=_LONGEST_SECONDS, description="a rank silent for this long counts as dead"
     )
+
+    @property
+    def bucket_bytes(self) -> int | None:
+        return max(1, int(self.bucket_mb * 2**20)) if self.bucket_mb else None
 
 
 class Evaluate(Section):

@@ -41,6 +41,7 @@ TESTS: dict[str, list[str]] = {
     "dragoman/data/batches.py": ["tests/data/test_batches.py"],
     "dragoman/sync/wire.py": ["tests/sync/test_exchange.py"],
     "dragoman/sync/diloco.py": ["tests/sync/test_diloco.py"],
+    "dragoman/exchange_way.py": ["tests/test_exchange_way.py"],
 }
 # Slow, and no judge of what is computed: programs that start, and records that are only not to raise.
 LEFT_OUT = ("tests/explain/test_properties.py", "tests/explain/test_run.py")
