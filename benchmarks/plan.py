@@ -37,12 +37,13 @@ from dragoman import config
 from dragoman.config import Data, Training
 from dragoman.cost import gpu_types
 from dragoman.data.card import Card
+from dragoman.exchange_way import ExchangeWay
 from dragoman.explain.step_breakdown import settled
 from dragoman.foreign import rows
 from dragoman.foreign.facts import Given
 from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.estimate import Estimate
-from dragoman.plan.forecast import Forecast, Way
+from dragoman.plan.forecast import Forecast
 from dragoman.plan.pace import Pace, of_gpu
 from dragoman.plan.work import CorpusSize, Work
 from dragoman.train import calibrate
@@ -143,7 +144,8 @@ def predict(work: Work, where: Setting, data: Path) -> Forecast:
     with one_core_each(ranks):
         pace = calibrate.calibrate(work, ranks, data, CALIBRATION_SECONDS)
     link = PlannedLink.parse(where.rate) if where.rate else None
-    return Forecast(work, pace, Cluster(max(1, where.hosts), ranks // max(1, where.hosts), link), Way())
+    hosts = max(1, where.hosts)
+    return Forecast(work, pace, Cluster(hosts, ranks // hosts, link), ExchangeWay())
 
 
 @contextmanager
@@ -197,7 +199,7 @@ def forecast_of(row: rows.CsvRow, share: Estimate, like: Sequence[rows.CsvRow]) 
     settings = Training(data=Data(unit="pairs", step=pairs * ranks, microbatch=pairs))
     link = replace(PlannedLink.ordered(1.0), bits_per_second=share.times(ordered(row, like)))
     cluster = Cluster(hosts, ranks // hosts, link)
-    return Forecast(Work(settings, CorpusSize.usual(None)), pace_of(row), cluster, Way())
+    return Forecast(Work(settings, CorpusSize.usual(None)), pace_of(row), cluster, ExchangeWay())
 
 
 def ordered(row: rows.CsvRow, like: Sequence[rows.CsvRow]) -> float:

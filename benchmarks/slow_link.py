@@ -31,7 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.causes import Setting
 from benchmarks.trainings import HERE, Outcome, explained, started, train_words, wait, write_corpus
-from dragoman.cost.step import ROUND_SHARE, bytes_per_host
+from dragoman.cost.step import bytes_per_host
+from dragoman.exchange_way import ROUND_SHARE
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from testbed import Cluster, why_not
@@ -170,20 +171,16 @@ class Bench:
         words = train_words(config, self.data, run.path, [*way.settings, f"train.steps={way.steps}"])
         sockets = _trained(run, where, words)
         outcome = explained(database.read(run.records))
-        every = outcome.records.facts.exchange_every
-        first = SETTLED if every == 1 else ROUND_SHARE * every  # from there rounds have their full length
+        facts, exchange = outcome.records.facts, outcome.records.facts.way
+        first = exchange.growing_steps or SETTLED
         steps = outcome.records.steps
         chosen = steps["step"] > first
         ended = steps["ended"]
         sent = sockets.between(float(ended[first - 1]), float(ended[-1]))
-        formula = bytes_per_host(*_formula(outcome)) or 0.0
+        formula = exchange.bytes_per_host(facts.rank_hosts, facts.gradient_bytes or 0.0) or 0.0
         count = int(chosen.sum())
-        return Timed(outcome, float(steps["seconds"][chosen].mean()), sent / count, formula / every)
-
-
-def _formula(outcome: Outcome) -> tuple[Sequence[int], float, str]:
-    facts = outcome.records.facts
-    return facts.rank_hosts, facts.gradient_bytes or 0.0, facts.exchange
+        step_seconds = float(steps["seconds"][chosen].mean())
+        return Timed(outcome, step_seconds, sent / count, formula / exchange.steps_per_round)
 
 
 def _trained(run: RunFolder, where: Setting, words: Sequence[str]) -> SocketBytes:
@@ -216,7 +213,7 @@ def rate_for(ratio: float, free: Outcome) -> float:
     """The link rate in bit/s at which an fp32 all-reduce over a flat ring takes `ratio` x the computing."""
     facts = free.records.facts
     seconds = ratio * free.number("network", "step_seconds_without_exchange")
-    nbytes = bytes_per_host(facts.rank_hosts, 4.0 * (facts.parameters or 0), "allreduce") or 0.0
+    nbytes = bytes_per_host(facts.rank_hosts, 4.0 * (facts.parameters or 0))
     return 8 * nbytes / seconds
 
 

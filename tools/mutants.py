@@ -42,6 +42,7 @@ TESTS: dict[str, list[str]] = {
     "dragoman/data/batches.py": ["tests/data/test_batches.py"],
     "dragoman/sync/wire.py": ["tests/sync/test_exchange.py"],
     "dragoman/sync/diloco.py": ["tests/sync/test_diloco.py"],
+    "dragoman/exchange_way.py": ["tests/test_exchange_way.py"],
 }
 # Slow, and they do not check results: they start programs, or only check that records raise no error.
 LEFT_OUT = ("tests/explain/test_properties.py", "tests/explain/test_run.py")

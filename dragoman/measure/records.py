@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
+from dragoman.exchange_way import ExchangeWay
+
 PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
 FIRST_DATE = 1e8  # Unix time, 1973; smaller times count from the start of a log without dates
 # Counts for each step of a rank: bytes on the gradients' interface (on one rank per host, NaN on the others);
@@ -66,13 +68,15 @@ class RunFacts(BaseModel):
     origins: dict[str, str] = {}  # fact -> measured (in a file), given, assumed or estimated
 
     @property
-    def way(self) -> str:
-        """How gradients were exchanged, in words."""
-        shape = "hierarchical" if self.exchange == "hierarchical" else "flat"
-        if self.mode == "diloco":
-            often = f"{self.exchange_every} steps" if self.exchange_every > 1 else "step"
-            return f"DiLoCo, {shape} all-reduce in {self.wire} every {often}"
-        return f"{shape} all-reduce in {self.wire}"
+    def way(self) -> ExchangeWay:
+        """How gradients were exchanged."""
+        return ExchangeWay.recorded(
+            mode=self.mode,
+            exchange=self.exchange,
+            wire=self.wire,
+            bucket_bytes=self.bucket_bytes,
+            exchange_every=self.exchange_every,
+        )
 
 
 class Attempt(RecordRow):
