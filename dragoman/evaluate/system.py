@@ -65,7 +65,7 @@ def _options(path: Path, decoding: DecodingOptions) -> Options:
     """The search options: for a run, those of its own evaluations; for an exported model, the defaults."""
     settings = Evaluate()
     if not (path / CTRANSLATE2_FILE).is_file():
-        settings = saved_model.own_settings(saved_model.find(path)).evaluate
+        settings = saved_model.run_settings(saved_model.find(path)).evaluate
     return Options(
         beam=settings.beam if decoding.beam is None else decoding.beam,
         length_penalty=settings.length_penalty
