@@ -30,8 +30,7 @@ from dragoman.measure.records import (
     packed_shares,
 )
 from dragoman.measure.writer import RecordWriter
-from dragoman.sync.topology import Topology
-from dragoman.sync.world import World
+from dragoman.sync.topology import Placement
 
 _THIN_AFTER = 3600.0  # seconds kept by the second
 _METERED = {
@@ -67,16 +66,15 @@ class Recorder:
 
     def __init__(
         self,
-        world: World,
-        topology: Topology,
+        placement: Placement,
         attempt: Attempt,
         writer: RecordWriter,
         meter: HostMeter | None,
         run_clock: RunClock,
     ):
         """Collective."""
-        self._world = world
-        self._topology = topology
+        self._world = world = placement.world
+        self._rank_hosts = placement.topology.rank_hosts
         self._attempt = attempt
         self._writer = writer
         self._meter = meter
@@ -252,7 +250,7 @@ class Recorder:
             self._writer.do(lambda file: file.thin(before))
 
     def _write_metered(self, name: str, rank: int, rows: np.ndarray, programs: list[str]) -> None:
-        host = np.full(len(rows), self._topology.rank_hosts[rank])
+        host = np.full(len(rows), self._rank_hosts[rank])
         made_here = ("host", "sent_bytes_most", "received_bytes_most", "core_shares")
         names = [key for key in COLUMNS[name] if key not in made_here]
         table: Table = {"host": host, **{key: rows[:, place] for place, key in enumerate(names)}}

@@ -24,9 +24,8 @@ from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from dragoman.sync import transfer
 from dragoman.sync.agree import done_by, done_by_main, ranks_that, stop_all_if_one_failed
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement
 from dragoman.sync.transfer import Chain
-from dragoman.sync.world import World
 from dragoman.train import saver
 
 
@@ -46,11 +45,12 @@ class Found:
 class Whereabouts:
     """A run's folder on each host. Every method is collective."""
 
-    def __init__(self, folder: RunFolder, world: World, topology: Topology):
+    def __init__(self, folder: RunFolder, placement: Placement):
         """Looks and changes nothing."""
         self._folder = folder
-        self._world = world
-        self._topology = topology
+        self._placement = placement
+        self._world = placement.world
+        self._topology = placement.topology
         self.home = self._most_often_started()  # the rank whose host has the run's records
         self._owners = {0: 0}  # of each host's first rank: the one that acts for all that share its disk
 
@@ -82,8 +82,7 @@ class Whereabouts:
     def _most_often_started(self) -> int:
         """Every start with a step to make adds a row to the records, on rank 0's host: most are newest."""
         starts = [0.0] * self._world.size
-        leaders = self._topology.leaders
-        if len(leaders) > 1 and self._world.rank in leaders and self._folder.config.exists():
+        if self._placement.is_leader and len(self._topology.hosts) > 1 and self._folder.config.exists():
             starts[self._world.rank] = 1.0 + database.attempts(self._folder.records)
         starts = self._world.sum(starts)
         return starts.index(max(starts))

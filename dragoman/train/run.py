@@ -19,17 +19,15 @@ from dragoman.doctor import at_start
 from dragoman.doctor.at_start import StartCheck
 from dragoman.errors import DataSetError, DragomanError
 from dragoman.measure import clock, database, provenance
-from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.tensorboard import Curves, TensorBoardCurves
 from dragoman.measure.writer import FileWriter, RecordWriter
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
-from dragoman.sync import diloco
-from dragoman.sync import topology as topologies
+from dragoman.sync import diloco, topology
 from dragoman.sync import world as worlds
 from dragoman.sync.agree import decided_by_main, done_by, done_by_main, ranks_that
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
 from dragoman.train import build_exchange, fitting, open_records, optimizer, resume, stopping
 from dragoman.train.counterfactual import Counterfactual
@@ -81,20 +79,23 @@ def check_beginning(job: TrainingJob) -> None:
 def run(job: TrainingJob) -> StopReason:
     """One rank's whole life. Raises what rank 0 has to report."""
     die_at_once()
-    with worlds.explained(), worlds.join(job.settings.sync.timeout_seconds) as world, ExitStack() as stack:
-        interrupt = Interrupt()
-        topology = topologies.find(world)
-        start = at_start.check(world, topology, job.data, job.folder.path, job.settings)
+    with (
+        worlds.explained(),
+        topology.join(job.settings.sync.timeout_seconds) as placement,
+        ExitStack() as stack,
+    ):
+        interrupt, world = Interrupt(), placement.world
+        start = at_start.check(placement, job.data, job.folder.path, job.settings)
         data = DataSet(job.data)
         done_by_main(world, lambda: check(job))  # also where torchrun started us
         if not ranks_that(world, bool(job.folder.checkpoint_steps())):  # on no host
             done_by_main(world, lambda: check_beginning(job))
-        whereabouts = Whereabouts(job.folder, world, topology)
+        whereabouts = Whereabouts(job.folder, placement)
         is_home = world.rank == whereabouts.home
         done_by(world, is_home, lambda: resume.check_settings(job.folder, job.settings))
         if lock := whereabouts.lock():
             stack.enter_context(lock)
-        replicas = diloco.replicas(job.settings.sync, topology)
+        replicas = diloco.replicas(job.settings.sync, placement.topology)
         step, moved = whereabouts.bring_together(job.settings, data.card.fingerprint, replicas)
         changes = done_by_main(world, lambda: resume.check_settings(job.folder, job.settings)) or []
         kept = resume.settings_of(job.folder, job.settings) if world.is_main else job.settings
@@ -112,32 +113,31 @@ def run(job: TrainingJob) -> StopReason:
                 model.load_state_dict(begun)
                 said += saved_model.note_on_newer(origin)
             said.append(f"weights from {origin}")
-        return _run(job, state, data, world, topology, start, interrupt, said)
+        return _run(job, state, data, placement, start, interrupt, said)
 
 
 def _run(
     job: TrainingJob,
     state: State,
     data: DataSet,
-    world: World,
-    topology: Topology,
+    placement: Placement,
     start: StartCheck,
     interrupt: Interrupt,
     said: Sequence[str],
 ) -> StopReason:
-    settings, parameters = job.settings, sum(p.numel() for p in state.model.parameters())
+    world, settings = placement.world, job.settings
+    parameters = sum(p.numel() for p in state.model.parameters())
     written = done_by_main(world, lambda: _open_records(job, state, world, data, parameters))
     saver, curves, shown, writer = written or (Saver(), Curves(), View(), RecordWriter())
     size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
     for line in (*said, _size_line(size, world, parameters)):
         shown.say(line)
     batches = Batches(data, size, settings.train.seed)
-    counters = open_records.counters(world, topology)
-    phases = GpuPhases(counters) if world.device.type == "cuda" else Phases(counters)
-    recorder = open_records.recorder(job.folder.path.name, state, data, world, topology, phases, writer)
-    link = open_records.probe(recorder, state, world, topology, start)
+    phases = open_records.phases(placement)
+    recorder = open_records.recorder(job.folder.path.name, state, data, placement, phases, writer)
+    link = open_records.probe(recorder, state, placement, start)
     # sends rank 0's weights to all
-    exchange = build_exchange.build(state, batches, world, topology, link, phases, recorder, shown)
+    exchange = build_exchange.build(state, batches, world, placement.topology, link, phases, recorder, shown)
     if not world.is_main and world.rank in _first_of_each(state.replicas):
         saver = replica_saver(job.folder, state.replicas[world.rank])
     stepper = Stepper(state, exchange, batches, world, phases)
