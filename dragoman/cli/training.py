@@ -113,7 +113,7 @@ def train(
             raise UsageError("--workers and --hosts", hint="give the ranks with the hosts: --hosts a:2,b:2")
         leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
     from dragoman.launch import local
-    from dragoman.train.run import TrainingJob, check, check_beginning
+    from dragoman.train.job import TrainingJob, check
     from dragoman.train.run import run as run_rank
 
     job = TrainingJob(filled, data, RunFolder(run), start_from, command, environment.is_forwarded())
@@ -121,7 +121,6 @@ def train(
         run_rank(job)
         leave(0)
     check(job)
-    check_beginning(job)
     leave(local.run(sys.argv[1:], workers or 1))
 
 

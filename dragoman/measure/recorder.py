@@ -88,6 +88,11 @@ class Recorder:
         self._thinned = clock.seconds()
         writer.do(lambda file: file.replace_attempt(attempt))
 
+    @property
+    def failure(self) -> str | None:
+        """Why records could not be written, on rank 0; training goes on without them."""
+        return self._writer.failure
+
     def step(self, row: StepRow) -> None:
         self._rows.append(row)
 
@@ -178,7 +183,7 @@ class Recorder:
         self._writer.close()
 
     def abandon(self) -> None:
-        """The rank ends by an error: nothing is sent, as others may not listen."""
+        """The rank ends by an error: nothing is sent, as others may not listen. No harm after `close`."""
         if self._meter:
             self._meter.close()
         self._writer.close()

@@ -1,4 +1,4 @@
-"""Where a run is: hosts come and go, and the one that has its newest state need not be rank 0's.
+"""A run's folder on every host: hosts come and go, and the one with the newest state need not be rank 0's.
 
 Each host's first rank looks at its own run folder. What rank 0's host lacks is sent there, and the newest
 checkpoint to every other host as well; hosts that share a disk count as one. All of it goes over the process
@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -22,11 +22,38 @@ from dragoman.config import Training
 from dragoman.errors import DataError
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
-from dragoman.sync import transfer
+from dragoman.sync import diloco, transfer
 from dragoman.sync.agree import done_by, done_by_main, ranks_that, stop_all_if_one_failed
 from dragoman.sync.topology import Placement
 from dragoman.sync.transfer import Chain
 from dragoman.train import saver
+from dragoman.train.job import CheckedSettings, TrainingJob, check, checked_settings
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """What to train and where to begin, the same on every rank."""
+
+    job: TrainingJob  # with the settings to train with
+    step: int | None  # of the checkpoint to continue from, sound on every host; None: from the beginning
+    said: list[str]  # worth telling people
+
+
+@contextmanager
+def reconcile(job: TrainingJob, data_fingerprint: str, placement: Placement) -> Iterator[Reconciled]:
+    """Checks the job, and brings this run's folders on all hosts to one state. Collective.
+
+    The folders are locked while the block lasts: one training at a time writes to them.
+    """
+    world = placement.world
+    folders = RunFolders(job.folder, placement)  # collective
+    if ranks_that(world, bool(job.folder.checkpoint_steps())):  # collective
+        job = replace(job, start_from=None)  # a run that continues has weights of its own
+    done_by_main(world, lambda: check(job))  # collective; torchrun checks nothing before it starts ranks
+    checked = folders.check_settings(job.settings)  # collective
+    with folders.lock() or nullcontext():  # collective
+        step, said = folders.bring_together(checked.settings, data_fingerprint)  # collective
+        yield Reconciled(replace(job, settings=checked.settings), step, [*checked.changes, *said])
 
 
 @dataclass(frozen=True)
@@ -42,7 +69,7 @@ class Found:
         return all(self.replicas.values())
 
 
-class Whereabouts:
+class RunFolders:
     """A run's folder on each host. Every method is collective."""
 
     def __init__(self, folder: RunFolder, placement: Placement):
@@ -51,26 +78,32 @@ class Whereabouts:
         self._placement = placement
         self._world = placement.world
         self._topology = placement.topology
-        self.home = self._most_often_started()  # the rank whose host has the run's records
+        self._home = self._most_often_started()  # the rank whose host has the run's records
         self._owners = {0: 0}  # of each host's first rank: the one that acts for all that share its disk
 
+    def check_settings(self, settings: Training) -> CheckedSettings:
+        """The settings to train with, checked on the host that has the run."""
+        is_home = self._world.rank == self._home
+        checked = done_by(self._world, is_home, lambda: checked_settings(self._folder, settings))
+        content = checked.model_dump_json().encode() if checked else b""
+        return CheckedSettings.model_validate_json(self._world.broadcast_bytes(content, self._home))
+
     def lock(self) -> IO[str] | None:
-        """Makes the run folder on every host; what this rank holds as long as it trains."""
+        """Makes the run folder on every host; the lock, where this rank is the one to hold it."""
         own = done_by_main(self._world, self._folder.lock)
         self._owners = transfer.owners(self._world, self._topology.leaders, self._folder.path)
-        self.home = self._owners[self.home]
+        self._home = self._owners[self._home]
         others = done_by(self._world, self._is_owner and not self._world.is_main, self._folder.lock)
         return own or others
 
-    def bring_together(
-        self, settings: Training, data_fingerprint: str, replicas: Sequence[int]
-    ) -> tuple[int | None, list[str]]:
+    def bring_together(self, settings: Training, data_fingerprint: str) -> tuple[int | None, list[str]]:
         """The step to go on from, sound on every host afterwards, or None; and what is worth saying."""
+        replicas = diloco.replicas(settings.sync, self._topology)
         found, said = self._newest(replicas)
         if found:
             said += self._send_checkpoint(found, data_fingerprint)
             said += self._send_replicas(found, replicas)
-        if self.home != 0:
+        if self._home != 0:
             said += self._send_records()
         done_by(self._world, self._is_owner, lambda: self._tidy(found, settings))
         return (found.step if found else None), said
@@ -170,7 +203,7 @@ class Whereabouts:
     # --- sending ------------------------------------------------------------------------------------------
 
     def _send_checkpoint(self, found: Found, data_fingerprint: str) -> list[str]:
-        source = self.home if self.home in found.holders else found.holders[0]
+        source = self._home if self._home in found.holders else found.holders[0]
         done_by(self._world, self._world.rank == source, lambda: self._check(found.step, data_fingerprint))
         lacking = [rank for rank in sorted(set(self._owners.values())) if rank not in found.holders]
         if not lacking:
@@ -195,30 +228,30 @@ class Whereabouts:
 
     def _send_records(self) -> list[str]:
         """All that makes rank 0's folder the run's, the records last: until they are there it is not."""
-        folder, chain = self._folder, Chain(self._world, self.home, [0])
+        folder, chain = self._folder, Chain(self._world, self._home, [0])
         sent = self._send_best()
         sent += chain.files(folder.path, folder.accompanying())
         with ExitStack() as stack:
             done_by_main(self._world, lambda: database.remove(folder.records))
             whole = done_by(
                 self._world,
-                self._world.rank == self.home and folder.records.exists(),
+                self._world.rank == self._home and folder.records.exists(),
                 lambda: stack.enter_context(database.snapshot(folder.records)),
             )
             if ranks_that(self._world, whole is not None):
                 sent += chain.replace(whole or folder.records, folder.records)
-        return [self._sent("the best checkpoint, records, log and curves", sent, self.home, [0])]
+        return [self._sent("the best checkpoint, records, log and curves", sent, self._home, [0])]
 
     def _send_best(self) -> int:
         """The best checkpoint, unless rank 0's host has it."""
         own = 0
-        if self._world.rank == self.home and self._folder.best.exists():
+        if self._world.rank == self._home and self._folder.best.exists():
             own = self._folder.checkpoint_folders.step_of(self._folder.best.resolve()) or 0
         step = int(self._world.most([own])[0])
         lacks = self._world.is_main and not self._folder.checkpoint(step).exists()
         if not step or not ranks_that(self._world, lacks):
             return 0
-        return Chain(self._world, self.home, [0]).folder(self._folder.checkpoint(step), saved_state.verify)
+        return Chain(self._world, self._home, [0]).folder(self._folder.checkpoint(step), saved_state.verify)
 
     def _sent(self, what: str, sent: int, source: int, to: Sequence[int]) -> str:
         hosts = ", ".join(self._host(rank) for rank in to)
@@ -236,7 +269,7 @@ class Whereabouts:
         history = saved_state.saved_state(folder.checkpoint(found.step)).history
         if not self._world.is_main:
             saver.tidy(folder.checkpoint_folders, settings, history, folder.best)
-        elif self.home != 0:
+        elif self._home != 0:
             saver.link_best(folder.checkpoint_folders, settings, history, folder.best)
 
 
