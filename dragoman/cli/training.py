@@ -98,7 +98,7 @@ def train(
     """
     from dragoman import config
     from dragoman.config import Training
-    from dragoman.launch import environment, ssh, worker
+    from dragoman.launch import environment, ranks, ssh, worker
     from dragoman.launch.hosts import parse
     from dragoman.rundir import RunFolder
     from dragoman.train import interrupt
@@ -112,7 +112,6 @@ def train(
         if workers:
             raise UsageError("--workers and --hosts", hint="give the ranks with the hosts: --hosts a:2,b:2")
         leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
-    from dragoman.launch import local
     from dragoman.train.job import TrainingJob, check
     from dragoman.train.run import run as run_rank
 
@@ -121,7 +120,7 @@ def train(
         run_rank(job)
         leave(0)
     check(job)
-    leave(local.run(sys.argv[1:], workers or 1))
+    leave(ranks.run_dragoman(sys.argv[1:], workers or 1))
 
 
 def _training(data: Path, what: list[str], pairs: int) -> str:
