@@ -25,7 +25,7 @@ class Beginning:
 
     state: State  # its weights are rank 0's alone until the exchange sends them to all
     batches: Batches
-    said: list[str]  # worth telling people; on rank 0
+    lines: list[str]  # worth telling people; on rank 0
 
 
 def begin(reconciled: Reconciled, data: DataSet, placement: Placement) -> Beginning:
@@ -34,23 +34,23 @@ def begin(reconciled: Reconciled, data: DataSet, placement: Placement) -> Beginn
     torch.manual_seed(settings.train.seed)
     model = Transformer(settings.model, len(data.tokenizer)).to(world.device)
     state = State(settings, model, optimizer.build(model, settings.train))
-    said: list[str] = []
+    lines: list[str] = []
     if reconciled.step is not None:
-        said = resume.restore(state, job.folder, reconciled.step, placement)  # collective
+        lines = resume.restore(state, job.folder, reconciled.step, placement)  # collective
     elif job.start_from:
-        said = _take_over(job.start_from, model, world)  # collective
+        lines = _take_over(job.start_from, model, world)  # collective
     size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
     batches = Batches(data, size, settings.train.seed)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Beginning(state, batches, [*said, _size_line(size, world, parameters)])
+    return Beginning(state, batches, [*lines, _size_line(size, world, parameters)])
 
 
 def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:
-    """Puts another model's weights into rank 0's; what to say. Collective."""
-    weights = done_by_main(world, lambda: saved_model.load([origin], world.device).model.state_dict())
-    if not weights:
+    """Puts another model's weights into rank 0's model; lines for people. Collective."""
+    other = done_by_main(world, lambda: saved_model.load([origin], world.device))  # collective
+    if not other:
         return []
-    model.load_state_dict(weights)
+    model.load_state_dict(other.model.state_dict())
     return [*saved_model.note_on_newer(origin), f"weights from {origin}"]
 
 

@@ -15,7 +15,7 @@ from dragoman.errors import ConfigError, DataSetError
 from dragoman.rundir import RunFolder
 from dragoman.train import fitting
 
-# What decides which pairs a step holds and what the weights are: to change it is to begin another run.
+# These decide which pairs a step holds and what the weights are: another value makes another run.
 _FIXED = ("model.", "data.unit", "data.step", "data.microbatch", "train.seed", "train.optimizer")
 
 
@@ -60,7 +60,7 @@ def check(job: TrainingJob) -> None:
 def checked_settings(folder: RunFolder, settings: Training) -> CheckedSettings:
     """The settings to train this run with; an error if they would make it another run.
 
-    What the run has chosen itself to end in time stands in its own config, and stays.
+    What the run chose for `train.minutes` stays: its own config has it.
     """
     if not folder.config.exists():
         return CheckedSettings(settings=settings, changes=[])

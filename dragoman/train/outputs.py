@@ -37,12 +37,12 @@ class Outputs:
     view: View
     phases: Phases
     recorder: Recorder
-    config: Path | None  # where rank 0 keeps the settings
+    settings_file: Path | None  # rank 0 keeps the settings there
 
     def tell_fitted(self, settings: Training, costs: Costs) -> None:
         """Notes the settings with which the run ends in time, before the first checkpoint that has them."""
-        if self.config:
-            atomic.write(self.config, config.text(settings).encode())
+        if self.settings_file:
+            atomic.write(self.settings_file, config.text(settings).encode())
         self.recorder.facts(settings=dict(config.flat(settings)))
         self.view.plan(settings.train.steps)
         for line in fitting.lines(settings, costs):
@@ -53,8 +53,8 @@ class Outputs:
 def open_outputs(job: TrainingJob, data: DataSet, state: State, placement: Placement) -> Iterator[Outputs]:
     """The outputs of this rank, for as long as the block lasts. Collective."""
     world = placement.world
-    made = done_by_main(world, lambda: _open_files(job, data, state, world))  # collective
-    curves, shown, writer = made or (Curves(), View(), RecordWriter())
+    files = done_by_main(world, lambda: _open_files(job, data, state, world))  # collective
+    curves, shown, writer = files or (Curves(), View(), RecordWriter())
     phases = open_records.phases(placement)
     name = job.folder.path.name
     recorder = open_records.recorder(name, state, data, placement, phases, writer)  # collective
@@ -65,7 +65,7 @@ def open_outputs(job: TrainingJob, data: DataSet, state: State, placement: Place
             view=shown,
             phases=phases,
             recorder=recorder,
-            config=job.folder.config if world.is_main else None,
+            settings_file=job.folder.config if world.is_main else None,
         )
     except BaseException:
         recorder.abandon()

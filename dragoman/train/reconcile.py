@@ -36,7 +36,7 @@ class Reconciled:
 
     job: TrainingJob  # with the settings to train with
     step: int | None  # of the checkpoint to continue from, sound on every host; None: from the beginning
-    said: list[str]  # worth telling people
+    lines: list[str]  # worth telling people
 
 
 @contextmanager
@@ -52,17 +52,17 @@ def reconcile(job: TrainingJob, data_fingerprint: str, placement: Placement) -> 
     done_by_main(world, lambda: check(job))  # collective; torchrun checks nothing before it starts ranks
     checked = folders.check_settings(job.settings)  # collective
     with folders.lock() or nullcontext():  # collective
-        step, said = folders.bring_together(checked.settings, data_fingerprint)  # collective
-        yield Reconciled(replace(job, settings=checked.settings), step, [*checked.changes, *said])
+        step, lines = folders.bring_together(checked.settings, data_fingerprint)  # collective
+        yield Reconciled(replace(job, settings=checked.settings), step, [*checked.changes, *lines])
 
 
 @dataclass(frozen=True)
-class Found:
-    """A sound checkpoint, and the ranks on whose disk it is."""
+class SoundCheckpoint:
+    """A checkpoint that can be used, and the ranks that have it on their disk."""
 
     step: int
     holders: list[int]
-    replicas: dict[int, list[int]]  # the same of what a replica keeps for itself
+    replicas: dict[int, list[int]]  # and who has what each replica but the first keeps for itself
 
     @property
     def is_complete(self) -> bool:
@@ -70,7 +70,7 @@ class Found:
 
 
 class RunFolders:
-    """A run's folder on each host. Every method is collective."""
+    """A run's folder on each host. All that others call is collective."""
 
     def __init__(self, folder: RunFolder, placement: Placement):
         """Looks and changes nothing."""
@@ -84,29 +84,31 @@ class RunFolders:
     def check_settings(self, settings: Training) -> CheckedSettings:
         """The settings to train with, checked on the host that has the run."""
         is_home = self._world.rank == self._home
-        checked = done_by(self._world, is_home, lambda: checked_settings(self._folder, settings))
-        content = checked.model_dump_json().encode() if checked else b""
-        return CheckedSettings.model_validate_json(self._world.broadcast_bytes(content, self._home))
+        own = done_by(self._world, is_home, lambda: checked_settings(self._folder, settings))  # collective
+        content = own.model_dump_json().encode() if own else b""
+        heard = self._world.broadcast_bytes(content, self._home)  # collective
+        return CheckedSettings.model_validate_json(heard)
 
     def lock(self) -> IO[str] | None:
         """Makes the run folder on every host; the lock, where this rank is the one to hold it."""
-        own = done_by_main(self._world, self._folder.lock)
-        self._owners = transfer.owners(self._world, self._topology.leaders, self._folder.path)
+        own = done_by_main(self._world, self._folder.lock)  # collective
+        leaders = self._topology.leaders
+        self._owners = transfer.owners(self._world, leaders, self._folder.path)  # collective
         self._home = self._owners[self._home]
-        others = done_by(self._world, self._is_owner and not self._world.is_main, self._folder.lock)
-        return own or others
+        is_other = self._is_owner and not self._world.is_main
+        return done_by(self._world, is_other, self._folder.lock) or own  # collective
 
     def bring_together(self, settings: Training, data_fingerprint: str) -> tuple[int | None, list[str]]:
-        """The step to go on from, sound on every host afterwards, or None; and what is worth saying."""
+        """The step to continue from, sound on every host afterwards, or None; and lines for people."""
         replicas = diloco.replicas(settings.sync, self._topology)
-        found, said = self._newest(replicas)
-        if found:
-            said += self._send_checkpoint(found, data_fingerprint)
-            said += self._send_replicas(found, replicas)
+        newest, lines = self._newest(replicas)  # collective
+        if newest:
+            lines += self._send_checkpoint(newest, data_fingerprint)  # collective
+            lines += self._send_replicas(newest, replicas)  # collective
         if self._home != 0:
-            said += self._send_records()
-        done_by(self._world, self._is_owner, lambda: self._tidy(found, settings))
-        return (found.step if found else None), said
+            lines += self._send_records()  # collective
+        done_by(self._world, self._is_owner, lambda: self._tidy(newest, settings))  # collective
+        return (newest.step if newest else None), lines
 
     @property
     def _is_owner(self) -> bool:
@@ -117,53 +119,55 @@ class RunFolders:
         starts = [0.0] * self._world.size
         if self._placement.is_leader and len(self._topology.hosts) > 1 and self._folder.config.exists():
             starts[self._world.rank] = 1.0 + database.attempts(self._folder.records)
-        starts = self._world.sum(starts)
+        starts = self._world.sum(starts)  # collective
         return starts.index(max(starts))
 
     # --- finding ------------------------------------------------------------------------------------------
 
-    def _newest(self, replicas: Sequence[int]) -> tuple[Found | None, list[str]]:
+    def _newest(self, replicas: Sequence[int]) -> tuple[SoundCheckpoint | None, list[str]]:
         """The newest sound checkpoint that every replica has its part of; if there is none, the newest.
 
         Damaged ones are set aside, but only if there is a sound one: to begin anew is not ours to decide,
-        as hours of training may be on another disk.
+        as hours of training may be on another disk. Collective.
         """
-        done_by(self._world, self._is_owner, lambda: _remove_unfinished(self._folder))
+        done_by(self._world, self._is_owner, lambda: _remove_unfinished(self._folder))  # collective
         damaged: list[tuple[Path, DataError]] = []
         newest = None
-        for step, holders in self._sound(damaged):
-            own = self._replica_holders(step, holders, replicas)
-            found = Found(step, holders, own or {})
-            newest = newest or found
+        for step, holders in self._sound(damaged):  # collective
+            own = self._replica_holders(step, holders, replicas)  # collective
+            checkpoint = SoundCheckpoint(step, holders, own or {})
+            newest = newest or checkpoint
             if own is None:  # replicas were others then: none before it fits any better
                 break
-            if found.is_complete:
-                newest = found
+            if checkpoint.is_complete:
+                newest = checkpoint
                 break
         if not newest:
-            stop_all_if_one_failed(self._world, _none_is_sound(self._folder, damaged))
+            stop_all_if_one_failed(self._world, _none_is_sound(self._folder, damaged))  # collective
             return None, []
-        aside = done_by(self._world, bool(damaged), lambda: [self._set_aside(*each) for each in damaged])
-        return newest, self._said_by_all(aside or [])
+        aside = done_by(  # collective
+            self._world, bool(damaged), lambda: [self._set_aside(*each) for each in damaged]
+        )
+        return newest, self._lines_of_all(aside or [])  # collective
 
     def _sound(self, damaged: list[tuple[Path, DataError]]) -> Iterator[tuple[int, list[int]]]:
         """Steps of which some disk has a sound checkpoint, the newest first, and who has it. Collective."""
         own = self._folder.checkpoint_steps() if self._is_owner else []
-        while (step := int(self._world.most([own[-1] if own else -1])[0])) >= 0:
+        while (step := int(self._world.most([own[-1] if own else -1])[0])) >= 0:  # collective
             is_sound = False
             if own and own[-1] == step:
                 own.pop()
                 is_sound = _is_sound(self._folder.checkpoint(step), damaged)
-            if holders := ranks_that(self._world, is_sound):
+            if holders := ranks_that(self._world, is_sound):  # collective
                 yield step, holders
 
     def _replica_holders(
         self, step: int, holders: Sequence[int], replicas: Sequence[int]
     ) -> dict[int, list[int]] | None:
-        """Who has what each replica but the first keeps for itself; None if replicas are others now."""
+        """Who has what each other replica keeps for itself; None if replicas are others now. Collective."""
         folder = self._folder
-        is_asked = self._world.rank == holders[0]
-        if not ranks_that(self._world, is_asked and _replicas_of(folder.checkpoint(step)) == list(replicas)):
+        are_same = self._world.rank == holders[0] and _replicas_of(folder.checkpoint(step)) == list(replicas)
+        if not ranks_that(self._world, are_same):  # collective
             return None
         has_own = {
             number: self._is_owner
@@ -171,7 +175,7 @@ class RunFolders:
             for number in sorted(set(replicas))
             if number > 0
         }
-        return {number: ranks_that(self._world, has_it) for number, has_it in has_own.items()}
+        return {number: ranks_that(self._world, has_it) for number, has_it in has_own.items()}  # collective
 
     def _set_aside(self, path: Path, error: DataError) -> str:
         aside = path.with_name(path.name + ".damaged")
@@ -183,12 +187,12 @@ class RunFolders:
     def _host(self, rank: int) -> str:
         return self._topology.hosts[self._topology.rank_hosts[rank]]
 
-    def _said_by_all(self, lines: list[str]) -> list[str]:
-        """In the order of ranks, on every rank."""
-        everyone: list[str] = []
-        for rank in ranks_that(self._world, bool(lines)):
-            everyone += json.loads(self._world.broadcast_bytes(json.dumps(lines).encode(), rank))
-        return everyone
+    def _lines_of_all(self, own: list[str]) -> list[str]:
+        """The lines of all ranks, in their order, on every rank. Collective."""
+        lines: list[str] = []
+        for rank in ranks_that(self._world, bool(own)):  # collective
+            lines += json.loads(self._world.broadcast_bytes(json.dumps(own).encode(), rank))  # collective
+        return lines
 
     def _check(self, step: int, data_fingerprint: str) -> None:
         own = saved_state.saved_state(self._folder.checkpoint(step)).data_fingerprint
@@ -202,71 +206,79 @@ class RunFolders:
 
     # --- sending ------------------------------------------------------------------------------------------
 
-    def _send_checkpoint(self, found: Found, data_fingerprint: str) -> list[str]:
-        source = self._home if self._home in found.holders else found.holders[0]
-        done_by(self._world, self._world.rank == source, lambda: self._check(found.step, data_fingerprint))
-        lacking = [rank for rank in sorted(set(self._owners.values())) if rank not in found.holders]
+    def _send_checkpoint(self, checkpoint: SoundCheckpoint, data_fingerprint: str) -> list[str]:
+        """To every disk that lacks it. Collective."""
+        step, holders = checkpoint.step, checkpoint.holders
+        source = self._home if self._home in holders else holders[0]
+        is_source = self._world.rank == source
+        done_by(self._world, is_source, lambda: self._check(step, data_fingerprint))  # collective
+        lacking = [rank for rank in sorted(set(self._owners.values())) if rank not in holders]
         if not lacking:
             return []
-        path = self._folder.checkpoint(found.step)
-        sent = Chain(self._world, source, lacking).folder(path, saved_state.verify)
-        return [self._sent(f"the checkpoint of step {found.step:,}", sent, source, lacking)]
+        path = self._folder.checkpoint(step)
+        sent = Chain(self._world, source, lacking).folder(path, saved_state.verify)  # collective
+        return [self._sent(f"the checkpoint of step {step:,}", sent, source, lacking)]
 
-    def _send_replicas(self, found: Found, replicas: Sequence[int]) -> list[str]:
-        """To each replica what it kept for itself, if its ranks were on another host then."""
-        said = []
-        for number, holders in found.replicas.items():
+    def _send_replicas(self, checkpoint: SoundCheckpoint, replicas: Sequence[int]) -> list[str]:
+        """To each replica what it kept for itself, if its ranks were on another host then. Collective."""
+        lines = []
+        for number, holders in checkpoint.replicas.items():
             host = self._topology.rank_hosts[replicas.index(number)]
             owner = self._owners[self._topology.leaders[host]]
-            path = self._folder.replica(number).at(found.step)
+            path = self._folder.replica(number).at(checkpoint.step)
             is_damaged = self._is_owner and self._world.rank not in holders
-            done_by(self._world, is_damaged, partial(shutil.rmtree, path, ignore_errors=True))
+            remove = partial(shutil.rmtree, path, ignore_errors=True)
+            done_by(self._world, is_damaged, remove)  # collective
             if holders and owner not in holders:
-                sent = Chain(self._world, holders[0], [owner]).folder(path, saved_state.verify_replica)
-                said.append(self._sent(f"the optimizer state of replica {number}", sent, holders[0], [owner]))
-        return said
+                chain = Chain(self._world, holders[0], [owner])
+                sent = chain.folder(path, saved_state.verify_replica)  # collective
+                lines.append(
+                    self._sent(f"the optimizer state of replica {number}", sent, holders[0], [owner])
+                )
+        return lines
 
     def _send_records(self) -> list[str]:
-        """All that makes rank 0's folder the run's, the records last: until they are there it is not."""
+        """What rank 0's host needs to become the run's home: the records last, as they decide. Collective."""
         folder, chain = self._folder, Chain(self._world, self._home, [0])
-        sent = self._send_best()
-        sent += chain.files(folder.path, folder.accompanying())
+        sent = self._send_best()  # collective
+        sent += chain.files(folder.path, folder.accompanying())  # collective
         with ExitStack() as stack:
-            done_by_main(self._world, lambda: database.remove(folder.records))
-            whole = done_by(
+            done_by_main(self._world, lambda: database.remove(folder.records))  # collective
+            whole = done_by(  # collective
                 self._world,
                 self._world.rank == self._home and folder.records.exists(),
                 lambda: stack.enter_context(database.snapshot(folder.records)),
             )
-            if ranks_that(self._world, whole is not None):
-                sent += chain.replace(whole or folder.records, folder.records)
+            if ranks_that(self._world, whole is not None):  # collective
+                sent += chain.replace(whole or folder.records, folder.records)  # collective
         return [self._sent("the best checkpoint, records, log and curves", sent, self._home, [0])]
 
     def _send_best(self) -> int:
-        """The best checkpoint, unless rank 0's host has it."""
+        """Sends the best checkpoint, unless rank 0's host has it; how many bytes. Collective."""
         own = 0
         if self._world.rank == self._home and self._folder.best.exists():
             own = self._folder.checkpoint_folders.step_of(self._folder.best.resolve()) or 0
-        step = int(self._world.most([own])[0])
-        lacks = self._world.is_main and not self._folder.checkpoint(step).exists()
-        if not step or not ranks_that(self._world, lacks):
+        step = int(self._world.most([own])[0])  # collective
+        path = self._folder.checkpoint(step)
+        lacks = self._world.is_main and not path.exists()
+        if not step or not ranks_that(self._world, lacks):  # collective
             return 0
-        return Chain(self._world, self._home, [0]).folder(self._folder.checkpoint(step), saved_state.verify)
+        return Chain(self._world, self._home, [0]).folder(path, saved_state.verify)  # collective
 
     def _sent(self, what: str, sent: int, source: int, to: Sequence[int]) -> str:
         hosts = ", ".join(self._host(rank) for rank in to)
         return f"sent from {self._host(source)} to {hosts}: {what} ({sent / 1e6:,.1f} MB)"
 
-    def _tidy(self, found: Found | None, settings: Training) -> None:
+    def _tidy(self, checkpoint: SoundCheckpoint | None, settings: Training) -> None:
         """This disk as it was at that step. Old checkpoints go when rank 0 saves, elsewhere now."""
         folder = self._folder
-        if not found or not found.replicas:
+        if not checkpoint or not checkpoint.replicas:
             shutil.rmtree(folder.replicas, ignore_errors=True)
-        if not found:
+        if not checkpoint:
             return
-        for each in (folder.checkpoint_folders, *map(folder.replica, found.replicas)):
-            saver.remove_newer(each, found.step)
-        history = saved_state.saved_state(folder.checkpoint(found.step)).history
+        for each in (folder.checkpoint_folders, *map(folder.replica, checkpoint.replicas)):
+            saver.remove_newer(each, checkpoint.step)
+        history = saved_state.saved_state(folder.checkpoint(checkpoint.step)).history
         if not self._world.is_main:
             saver.tidy(folder.checkpoint_folders, settings, history, folder.best)
         elif self._home != 0:

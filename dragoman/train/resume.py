@@ -31,11 +31,11 @@ def restore(state: State, folder: RunFolder, step: int, placement: Placement) ->
         if field.name in SavedState.model_fields:
             setattr(state, field.name, getattr(saved, field.name))
     _restore_tensors(state, loaded, room, world)  # collective
-    said = [f"going on from step {saved.step:,}{_ranks(saved, world)}"]
+    lines = [f"going on from step {saved.step:,}{_ranks(saved, world)}"]
     replicas = diloco.replicas(state.config.sync, placement.topology)
     if len(set(replicas)) > 1:
-        said += _restore_replicas(state, folder, saved, replicas, world)  # collective
-    return said
+        lines += _restore_replicas(state, folder, saved, replicas, world)  # collective
+    return lines
 
 
 def _load(path: Path, state: State, moments: dict[str, Tensor]) -> Loaded:
@@ -55,11 +55,11 @@ def _restore_tensors(state: State, loaded: Loaded | None, room: dict[str, Tensor
     """Sends all but the weights to the other ranks; those follow with the exchange. Collective."""
     if loaded:
         state.model.load_state_dict(loaded.model)
-    moments = _sent_by_main(room, loaded.optimizer if loaded else {}, world)
+    moments = _sent_by_main(room, loaded.optimizer if loaded else {}, world)  # collective
     optimizer.restore(state.optimizer, state.model, moments)
-    if any_rank(world, bool(loaded and loaded.outer)):
+    if any_rank(world, bool(loaded and loaded.outer)):  # collective
         empty = {name: torch.zeros_like(parameter) for name, parameter in state.model.named_parameters()}
-        state.outer = _sent_by_main(empty, loaded.outer if loaded else {}, world)
+        state.outer = _sent_by_main(empty, loaded.outer if loaded else {}, world)  # collective
 
 
 def _sent_by_main(room: dict[str, Tensor], own: dict[str, Tensor], world: World) -> dict[str, Tensor]:
@@ -67,7 +67,7 @@ def _sent_by_main(room: dict[str, Tensor], own: dict[str, Tensor], world: World)
     for name, tensor in room.items():
         if world.is_main:
             tensor.copy_(own[name])
-        world.broadcast_(tensor)
+        world.broadcast_(tensor)  # collective
     return room
 
 
@@ -85,13 +85,14 @@ def _restore_replicas(
     number = replicas[world.rank]
     path = folder.replica(number).at(saved.step)
     is_kept = number > 0 and path.exists()
-    if found := done_by(world, is_kept, lambda: saved_state.load_replica(path)):
-        own, moments = found
+    if kept := done_by(world, is_kept, lambda: saved_state.load_replica(path)):  # collective
+        own, moments = kept
         device = next(state.model.parameters()).device
         on_device = {name: tensor.to(device) for name, tensor in moments.items()}
         optimizer.restore(state.optimizer, state.model, on_device)
         state.loss_scale = own.loss_scale
-    lacking = sorted({replicas[rank] for rank in ranks_that(world, number > 0 and not is_kept)})
+    without = ranks_that(world, number > 0 and not is_kept)  # collective
+    lacking = sorted({replicas[rank] for rank in without})
     return [f"replica {each} has no optimizer state of its own: it goes on with rank 0's" for each in lacking]
 
 

@@ -42,7 +42,7 @@ def run(job: TrainingJob) -> StopReason:
         beginning = begin(reconciled, data, placement)  # collective
         state, batches = beginning.state, beginning.batches
         outputs = stack.enter_context(open_outputs(job, data, state, placement))  # collective
-        for line in (*start.lines, *exportable.warnings(data.tokenizer), *reconciled.said, *beginning.said):
+        for line in (*start.lines, *exportable.warnings(data.tokenizer), *reconciled.lines, *beginning.lines):
             outputs.view.say(line)
         link = open_records.probe(outputs.recorder, state, placement, start)  # collective
         exchange = build_exchange.build(  # collective: also sends rank 0's weights to all
