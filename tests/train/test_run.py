@@ -1,13 +1,15 @@
 """What a run leaves behind, and that only one training at a time works on it."""
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 
-from dragoman.errors import UsageError
+from dragoman.errors import DragomanError, UsageError
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
+from dragoman.train import build_exchange, loop
 from tests import ranks
 from tests.train import runs
 from tests.train.conftest import Here
@@ -53,3 +55,26 @@ def test_every_checkpoint_is_recorded_with_the_time_of_its_writing(here: Here, t
     assert [event.step for event in saved] == [event.step for event in written] == [8, 16]
     assert all(begun.time <= done.time for begun, done in zip(saved, written, strict=True))
     assert all(0 < event.seconds < 30 for event in written)
+
+
+def test_a_run_that_fails_before_its_first_step_closes_what_it_opened(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise DragomanError("no exchange")
+
+    monkeypatch.setattr(build_exchange, "build", fail)
+    before = set(threading.enumerate())
+    with pytest.raises(DragomanError, match="no exchange"):
+        here.train(tmp_path)
+    assert set(threading.enumerate()) <= before, "records and meters have threads"
+
+
+def test_records_are_sent_at_every_interval_also_where_nothing_is_shown(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are sent by all ranks together, and only rank 0 shows anything."""
+    monkeypatch.setattr(loop, "_show", lambda *arguments: None)
+    here.train(tmp_path, "train.steps=4", "measure.every=2")
+    windows = database.read(RunFolder(tmp_path).records).windows
+    assert windows["last_step"].tolist() == [2, 4]
