@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.evaluate import heldout, system
 from dragoman.evaluate.heldout import HeldOut
 from dragoman.explain.run import explain
-from dragoman.launch import local
+from dragoman.launch import ranks
 from dragoman.measure import database
 from dragoman.measure.quality import bleu
 from dragoman.progress import Reporter
@@ -36,7 +36,7 @@ def run(folder: Path, reporter: Reporter) -> str:
     prepare(job, data_path, reporter)
     with as_file(files("dragoman") / "configs" / "demo.toml") as settings:
         words = ["train", str(settings), "--data", str(data_path), "--run", str(run_path)]
-        if local.run(words, _WORKERS):
+        if ranks.run_dragoman(words, _WORKERS):
             raise DragomanError("the demo's training failed", path=run_path)
     records = database.read(RunFolder(run_path).records)
     if records.attempts[-1].reason != "finished":

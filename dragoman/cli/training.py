@@ -104,7 +104,7 @@ def train(
     """
     from dragoman import config
     from dragoman.config import Training
-    from dragoman.launch import environment, ssh, worker
+    from dragoman.launch import environment, ranks, ssh, worker
     from dragoman.launch.hosts import parse
     from dragoman.rundir import RunFolder
     from dragoman.train import interrupt
@@ -121,8 +121,7 @@ def train(
                 hint="give each host its number of ranks: --hosts a:2,b:2",
             )
         leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
-    from dragoman.launch import local
-    from dragoman.train.run import TrainingJob, check, check_beginning
+    from dragoman.train.job import TrainingJob, check
     from dragoman.train.run import run as run_rank
 
     job = TrainingJob(filled, data, RunFolder(run), start_from, command, environment.is_forwarded())
@@ -130,8 +129,7 @@ def train(
         run_rank(job)
         leave(0)
     check(job)
-    check_beginning(job)
-    leave(local.run(sys.argv[1:], workers or 1))
+    leave(ranks.run_dragoman(sys.argv[1:], workers or 1))
 
 
 def _training(data: Path, what: list[str], pairs: int) -> str:

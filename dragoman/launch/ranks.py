@@ -59,6 +59,11 @@ def run(words: Sequence[str], node: Node) -> int:
         return _outcome(failed, node)
 
 
+def run_dragoman(arguments: Sequence[str], workers: int) -> int:
+    """Runs `dragoman ARGUMENTS` as this many ranks, all on this machine; their exit code."""
+    return run(["-m", "dragoman", *arguments], Node(workers))
+
+
 def _start(words: Sequence[str], node: Node) -> list[subprocess.Popen[bytes]]:
     size, port = node.size or node.workers, node.port
     shared = os.environ | environment.for_ranks(node.workers)

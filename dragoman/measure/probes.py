@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 from dragoman.model.product import multiply
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
 
 _PEAK_SECONDS = 0.2
@@ -60,13 +60,13 @@ def all_reduce(world: World) -> tuple[int, float]:
         nbytes *= 4
 
 
-def link(world: World, topology: Topology) -> tuple[float, float]:
+def link(placement: Placement) -> tuple[float, float]:
     """Bits per second and round-trip seconds of the slowest pair of neighbouring hosts. Collective.
 
     The first ranks of all hosts send to the next host at the same time, as a ring all-reduce does. They use
     TCP, even if gradients travel over NCCL.
     """
-    leaders = topology.leaders
+    world, leaders = placement.world, placement.topology.leaders
     place = leaders.index(world.rank) if world.rank in leaders else None
     nbytes, seconds = _BURST_BYTES, 0.0
     while True:

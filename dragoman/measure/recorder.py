@@ -30,8 +30,7 @@ from dragoman.measure.records import (
     packed_shares,
 )
 from dragoman.measure.writer import RecordWriter
-from dragoman.sync.topology import Topology
-from dragoman.sync.world import World
+from dragoman.sync.topology import Placement
 
 _THIN_AFTER = 3600.0  # seconds before rows per second become rows per minute
 _METERED = {  # table -> numbers in a row of the meter; rows of `hosts` have one more per core
@@ -67,16 +66,15 @@ class Recorder:
 
     def __init__(
         self,
-        world: World,
-        topology: Topology,
+        placement: Placement,
         attempt: Attempt,
         writer: RecordWriter,
         meter: HostMeter | None,
         run_clock: RunClock,
     ):
         """Collective."""
-        self._world = world
-        self._topology = topology
+        self._world = world = placement.world
+        self._rank_hosts = placement.topology.rank_hosts
         self._attempt = attempt
         self._writer = writer
         self._meter = meter
@@ -89,6 +87,11 @@ class Recorder:
         self._spent = writer.spent
         self._thinned = clock.seconds()
         writer.do(lambda file: file.replace_attempt(attempt))
+
+    @property
+    def failure(self) -> str | None:
+        """Why records could not be written, on rank 0; training goes on without them."""
+        return self._writer.failure
 
     def step(self, row: StepRow) -> None:
         self._rows.append(row)
@@ -180,7 +183,7 @@ class Recorder:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Ends recording after an error, without sending anything, as other ranks may be gone."""
+        """Ends recording after an error. Sends nothing: other ranks may be gone. Harmless after `close`."""
         if self._meter:
             self._meter.close()
         self._writer.close()
@@ -252,7 +255,7 @@ class Recorder:
             self._writer.do(lambda file: file.thin(before))
 
     def _write_metered(self, name: str, rank: int, rows: np.ndarray, programs: list[str]) -> None:
-        host = np.full(len(rows), self._topology.rank_hosts[rank])
+        host = np.full(len(rows), self._rank_hosts[rank])
         added_here = ("host", "sent_bytes_most", "received_bytes_most", "core_shares")
         names = [key for key in COLUMNS[name] if key not in added_here]
         table: Table = {"host": host, **{key: rows[:, place] for place, key in enumerate(names)}}
