@@ -65,7 +65,7 @@ def _options(path: Path, way: DecodingOptions) -> Options:
     """A run is searched as its own evaluations were; an exported model with the defaults."""
     own = Evaluate()
     if not (path / CTRANSLATE2_FILE).is_file():
-        own = saved_model.own_settings(saved_model.find(path)).evaluate
+        own = saved_model.run_settings(saved_model.find(path)).evaluate
     return Options(
         beam=own.beam if way.beam is None else way.beam,
         length_penalty=own.length_penalty if way.length_penalty is None else way.length_penalty,
