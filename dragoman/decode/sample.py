@@ -42,7 +42,7 @@ def sample(
     ends_R = np.zeros(rows, np.int64)
     while not is_done_R.all():
         newest_R = torch.from_numpy(tokens_RT[:, -1]).to(source_N.device)
-        logits_RV = model.step(newest_R, cache).float()
+        logits_RV = model.next_logits(newest_R, cache).float()
         if options.no_repeat_ngram:
             forbid_repeats(logits_RV, tokens_RT[:, 1:], options.no_repeat_ngram)
         log_p_RV = logits_RV.log_softmax(-1)

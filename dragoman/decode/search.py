@@ -113,7 +113,7 @@ def _extend(model: Transformer, cache: Cache, live: _Live, beam: int, no_repeat_
     """One step of the model, and the best 2 x beam continuations by summed log-probability."""
     device = model.embedding.weight.device
     tokens_R = torch.from_numpy(live.tokens_BKT[:, :, -1].flatten()).to(device)
-    logits_RV = model.step(tokens_R, cache).float()
+    logits_RV = model.next_logits(tokens_R, cache).float()
     if no_repeat_ngram:
         forbid_repeats(logits_RV, live.tokens_BKT.reshape(len(logits_RV), -1)[:, 1:], no_repeat_ngram)
     sums_RV = logits_RV.log_softmax(-1).add_(torch.from_numpy(live.scores_BK.reshape(-1, 1)).to(device))
