@@ -65,9 +65,9 @@ def _suggestion(path: Path, wanted: Kind) -> str:
     """A nearby path of the wanted kind: the run of a checkpoint, or a data set in a folder of several."""
     if wanted == "run" and path.parent.name in ("checkpoints", "replicas"):
         run = path.parent.parent
-        return f"its run: {run}" if RunFolder(run).records.exists() else ""
+        return f"give its run: {run}" if RunFolder(run).records.exists() else ""
     inside = [entry for entry in _entries(path) if kind(entry)[0] == wanted]
-    return f"inside it: {', '.join(map(str, inside[:3]))}" if inside else ""
+    return f"give one inside it: {', '.join(map(str, inside[:3]))}" if inside else ""
 
 
 def _entries(path: Path) -> list[Path]:

@@ -30,7 +30,7 @@ def _transformer(update: int, config: Train, width: int) -> float:
 
 
 def _inverse_sqrt(update: int, config: Train, width: int) -> float:
-    """Falls with the square root of the step after the warm-up. `rate` is the peak, whatever the width."""
+    """Falls with the inverse square root of the step after the warm-up. `rate` is the peak at any width."""
     return config.rate * _warmup(update, config) * min(1.0, (max(1, config.warmup_steps) / update) ** 0.5)
 
 

@@ -1,6 +1,6 @@
 """The order of pairs as a pure function of seed and position, without a table in memory or on disk.
 
-An epoch is a row of slots. A corpus of n pairs and weight w has round(w x n) of them: with weight 1 each pair
+An epoch is a row of slots. A corpus of n pairs and weight w gets round(w x n) slots: with weight 1 each pair
 comes once per epoch, with weight 2 twice, with weight 0.5 in every second epoch.
 """
 

@@ -42,7 +42,7 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """`function` of each item, in order. Only a few items are in work at once, so memory stays flat."""
+        """`function` of each item, in order. Few items are in progress at once, so memory stays flat."""
         pending: deque[Future[Result]] = deque()
         try:
             for item in items:

@@ -238,7 +238,7 @@ def _card(
     ]
     tally = text.tally()
     tally.add(selection.tally)
-    asked = (not job.vocabulary and _vocabulary(job, selection).size) or len(tokenizer)
+    asked_pieces = (not job.vocabulary and _vocabulary(job, selection).size) or len(tokenizer)
     return Card(
         source_language=job.train[0].source_language,
         target_language=job.train[0].target_language,
@@ -256,9 +256,9 @@ def _card(
         },
         skipped_units=text.facts.skipped_units,
         vocabulary_pieces=len(tokenizer),
-        vocabulary_asked=asked,
+        vocabulary_asked=asked_pieces,
         vocabulary_sha256=tokenizer.sha256,
-        notes=_notes(job, asked, len(tokenizer), parts),
+        notes=_notes(job, asked_pieces, len(tokenizer), parts),
         checks=_checks(job, text),
         sources=job.sources,
         files=files,

@@ -65,8 +65,8 @@ class Side:
             )
             raise DataSetError(what, path=offsets, hint=_HINT)
         for start in range(0, len(self.offsets) - 1, _CHUNK):
-            some = self.offsets[start : start + _CHUNK + 1]
-            if (empty := np.flatnonzero(some[1:] <= some[:-1])).size:
+            chunk = self.offsets[start : start + _CHUNK + 1]
+            if (empty := np.flatnonzero(chunk[1:] <= chunk[:-1])).size:
                 what = f"sentence {start + empty[0] + 1:,} ends where it begins, or earlier"
                 raise DataSetError(what, path=offsets, hint=_HINT)
         for start in range(0, len(self.tokens), _CHUNK):

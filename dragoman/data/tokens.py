@@ -46,7 +46,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path, kind: type[DataError] = DataSetError) -> Tokenizer:
-        """The tokenizer in a file. `kind` is the kind of error to raise, by what the file is part of."""
+        """The tokenizer in a file. Errors are of this `kind`, which says what the file is part of."""
         try:
             return cls(read_whole(path, kind, LARGEST_BYTES), path, kind)
         except OSError as error:
