@@ -15,6 +15,7 @@ from dragoman.bounds import WIDEST_BEAM
 from dragoman.content import read_whole
 from dragoman.cost.size import OptimizerName
 from dragoman.errors import ConfigError
+from dragoman.exchange_way import LOCAL_STEPS, AskedMode, Wire
 
 _LARGEST_BYTES = 2**20  # of a config file
 
@@ -268,12 +269,12 @@ class Train(Section):
 class Sync(Section):
     """How ranks exchange gradients."""
 
-    mode: Literal["auto", "allreduce", "diloco"] = Field(
+    mode: AskedMode = Field(
         "allreduce",
         description="allreduce exchanges in every step, diloco every few; auto is allreduce with wire, "
         "hierarchy and bucket size chosen by measurement",
     )
-    wire: Literal["fp32", "bf16"] | None = Field(
+    wire: Wire | None = Field(
         None, description="number format of gradients between hosts; absent: fp32, or chosen by auto"
     )
     hierarchical: bool | None = Field(
@@ -287,7 +288,7 @@ class Sync(Section):
         "measured link",
     )
     inner_steps: int = Field(
-        16, ge=1, le=10**6, description="DiLoCo: steps of each replica between two exchanges"
+        LOCAL_STEPS, ge=1, le=10**6, description="DiLoCo: steps of each replica between two exchanges"
     )
     outer_rate: float = Field(0.7, gt=0, le=1_000, description="DiLoCo: learning rate of the outer step")
     outer_momentum: float = Field(
@@ -296,6 +297,10 @@ class Sync(Section):
     timeout_seconds: float = Field(
         600.0, ge=1, le=_LONGEST_SECONDS, description="a rank that is silent for this long counts as dead"
     )
+
+    @property
+    def bucket_bytes(self) -> int | None:
+        return max(1, int(self.bucket_mb * 2**20)) if self.bucket_mb else None
 
 
 class Evaluate(Section):

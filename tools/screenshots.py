@@ -1,6 +1,6 @@
-"""Makes the pictures of the README: the report of the demo and the translation page, in a real browser.
+"""Takes the README's screenshots, the demo's report and the translation page, in a real browser.
 
-After `make demo`: python tools/screenshots.py runs/demo. Needs chromium.
+Run after `make demo`: python tools/screenshots.py runs/demo. Needs chromium.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(run: Path) -> None:
 
 @contextmanager
 def served(run: Path) -> Iterator[str]:
-    """The address of `dragoman serve` for this run."""
+    """Serve this run with `dragoman serve`; yields the address."""
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -26,7 +26,7 @@ from dragoman.measure import clock as clocks
 from dragoman.measure import probes
 from dragoman.measure.neighbours import Neighbours, ranks_here
 from dragoman.sync.agree import done_by_main
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement, Topology
 from dragoman.sync.world import World
 
 _TORCHRUN_TRUSTS = (
@@ -54,21 +54,24 @@ class StartCheck:
     all_reduce: AllReduceProbe | None  # where there are several hosts
 
 
-def check(world: World, topology: Topology, data: Path, run: Path, settings: Training) -> StartCheck:
-    """Raises what rank 0 has to report; the other ranks leave without a word. Collective."""
+def check(placement: Placement, data: Path, run: Path, settings: Training) -> StartCheck:
+    """What the hosts can do. Rank 0 raises what prevents a start; the others leave silently. Collective."""
+    world, topology = placement.world, placement.topology
     neighbours = Neighbours(ranks_here(world))  # collective
     own = host.facts(data, run)
     if len(topology.hosts) > 1:
         own.own_name_addresses = host.resolve([own.name])[own.name]
     began = clocks.seconds()
-    peaks = probes.peaks(world, settings.train.precision)
+    peaks = probes.peaks(world, settings.train.precision)  # collective
     peak_seconds = clocks.seconds() - began
     own.programs = host.programs(neighbours)
-    ranks = gather(world, own)
-    exchanged = (
-        AllReduceProbe(clocks.seconds(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None
+    ranks = gather(world, own)  # collective
+    exchanged = None
+    if len(topology.hosts) > 1:
+        exchanged = AllReduceProbe(clocks.seconds(), *probes.all_reduce(world))  # collective
+    lines = done_by_main(  # collective
+        world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged)
     )
-    lines = done_by_main(world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged))
     return StartCheck([*_trust(world), *(lines or [])], sum(peaks), began, peak_seconds, exchanged)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dragoman import config
 from dragoman.config import Training
-from dragoman.cost.step import WIRE_BYTES, ring_bytes
+from dragoman.cost.step import ring_bytes
 from dragoman.data.card import Card
 from dragoman.errors import RecordsError, reading
 from dragoman.explain import placement
@@ -128,7 +128,8 @@ def _drag(records: Records, parts: StepParts, work: Work, where: str) -> Estimat
         return usual
     model = cost(records, parts, without)
     seconds = model.drag_seconds if model else split(records, parts).exchange
-    sent = ring_bytes(ranks, WIRE_BYTES[facts.wire] * work.parameters) / facts.exchange_every
+    way = facts.way
+    sent = ring_bytes(ranks, way.gradient_bytes(work.parameters)) / way.steps_per_round
     return Estimate.within(seconds / sent, _DRAG_DOUBT, f"{where}, by steps with and without exchange")
 
 

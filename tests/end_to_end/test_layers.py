@@ -15,6 +15,7 @@ ORDER = [
     *("errors", "bounds", "content", "figures", "format_units", "orphans", "atomic", "temporary", "terminal"),
     *("progress", "rundir", "kinds"),
     "cost",
+    "exchange_way",
     "config",
     "schedule",
     "demo_corpus",

@@ -37,7 +37,7 @@ def test_of_several_checkpoints_the_longest_history_is_read(tmp_path: Path) -> N
     short = STATE.read_text().replace('"global_step": 60', '"global_step": 10').replace(" ", "")
     logs.written(tmp_path / "checkpoint-600", short, STATE.name)
     made = diagnose([tmp_path], Given())
-    assert list(made.found) == [str(tmp_path / "checkpoint-60" / STATE.name)]
+    assert list(made.file_kinds) == [str(tmp_path / "checkpoint-60" / STATE.name)]
 
 
 def test_a_state_cut_short_is_said_to_be(tmp_path: Path) -> None:

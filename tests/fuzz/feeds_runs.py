@@ -97,7 +97,7 @@ def log(path: Path) -> None:
     made = diagnose([path], Given())
     show(made.records, made.findings)
     if is_one_of_many(path.read_bytes()):
-        page.render(made.records, made.findings, {"files": made.found})
+        page.render(made.records, made.findings, {"files": made.file_kinds})
 
 
 def rows_of(path: Path) -> None:
