@@ -109,8 +109,8 @@ def _judge(
 def _without_a_curve(records: Records, path: Course | None, numbers: dict[str, object]) -> Finding:
     """The finding with too few evaluations for a curve, which says what is known without one."""
     count = sum(row.step > 0 and row.eval_loss is not None for row in records.evaluations)
-    few = f"a curve needs {LEAST_POINTS} evaluations of the held-out loss during training, and the run has "
-    few += f"{count or 'none'}"
+    evaluations = format_units.counted(count, "evaluation")
+    few = f"the run has {evaluations} of the held-out loss during training, and a curve needs {LEAST_POINTS}"
     falls = numbers.get("loss_fall_per_evaluation")
     is_falling = isinstance(falls, float) and falls > 0
     trained = _training_fall(records)

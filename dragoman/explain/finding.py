@@ -24,9 +24,11 @@ class Finding(BaseModel):
     @model_validator(mode="after")
     def _answers_its_question(self) -> Finding:
         if self.id not in QUESTIONS:
-            raise ValueError(f"unknown question {self.id!r}; known: {', '.join(QUESTIONS)}")
+            raise ValueError(f"no question {self.id!r}; the questions are {', '.join(QUESTIONS)}")
         if self.verdict not in (allowed := QUESTIONS[self.id].verdicts):
-            raise ValueError(f"{self.id} has no verdict {self.verdict!r}; known: {', '.join(allowed)}")
+            raise ValueError(
+                f"{self.id} has no verdict {self.verdict!r}; its verdicts are {', '.join(allowed)}"
+            )
         return self
 
     @property
