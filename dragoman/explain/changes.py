@@ -1,6 +1,6 @@
-"""Lasting changes of pace within a run: at which step, when, from what to what, and in which part of a step.
+"""Lasting changes of pace within a run: the step and time, the old and new pace, and the part that changed.
 
-Rented machines and their links slow down when a burst allowance ends or a neighbour arrives.
+Rented machines and links slow down when a burst allowance ends or another tenant arrives.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dragoman.explain.finding import known
 from dragoman.explain.step_breakdown import settled
 from dragoman.measure.records import FIRST_DATE, Records
 
-CHANGED = 1.2  # times slower or faster is told; steps of one run differ by less for many reasons
-LEAST_SPELL = (12, 0.05)  # steps, and share of all: a pace that holds for less is a hiccup
-DEEPEST = 3  # spells are halved so many times at most, where they differ most
+CHANGED = 1.2  # times slower or faster; smaller differences between steps have many causes
+LEAST_STRETCH = (12, 0.05)  # steps, and share of all: a pace that lasts less is no lasting change
+DEEPEST = 3  # stretches are split in two at most this often
 MOST_TOLD = 3
-MOSTLY = 0.5  # of a change, for a part of the step to be what changed
+MOSTLY = 0.5  # share of a change from which one part of the step counts as its cause
 EXCHANGE = "the exchange"
-CHANGES_EVIDENCE = "changes: where the steps before and after differ most; medians of steps and their parts"
-# The least over ranks is what all have in common; how much a slow rank costs, the one that waits most shows.
+CHANGES_EVIDENCE = "changes: where steps before and after differ most; medians of steps and their parts"
+# The least over ranks is common to all; the rank that waits most shows what a slow rank costs.
 PARTS: dict[str, Callable[[Records], np.ndarray]] = {
     EXCHANGE: lambda records: records.phase("exchange", "least"),
     "the wait for the slowest rank": lambda records: (
@@ -40,11 +40,11 @@ PARTS: dict[str, Callable[[Records], np.ndarray]] = {
 @dataclass(frozen=True)
 class Change:
     step: int  # the first at the new pace
-    time: float  # when that step began; NaN where it is not known
+    time: float  # when that step began; NaN if it is not known
     into_run: float  # seconds since the first step
-    before: float  # median seconds of a step; of DiLoCo's rounds the mean step
+    before: float  # median seconds of a step, or of a DiLoCo round's mean step
     after: float
-    part: str | None = None  # of a step, that changed: one of PARTS
+    part: str | None = None  # the part of a step that changed, one of PARTS
     part_before: float = float("nan")
     part_after: float = float("nan")
 
@@ -75,48 +75,47 @@ class Change:
 
 
 def lasting_changes(records: Records) -> list[Change]:
-    """In the order of the steps; at most the largest few."""
+    """Returns the largest few changes, in the order of the steps."""
     rows = _rows(records)
     seconds = records.steps["seconds"][rows].mean(1)
     number = records.steps["step"][rows[:, 0]] if len(rows) else np.array([])
     if not np.isfinite(number).all():
         return []
-    spells = _spells(seconds)
-    changes = [
-        _change(records, rows, before, after) for before, after in zip(spells, spells[1:], strict=False)
-    ]
-    told = sorted(changes, key=lambda change: -abs(np.log(change.after / change.before)))[:MOST_TOLD]
-    return sorted(told, key=lambda change: change.step)
+    stretches = _stretches(seconds)
+    pairs = zip(stretches, stretches[1:], strict=False)
+    changes = [_change(records, rows, before, after) for before, after in pairs]
+    largest = sorted(changes, key=lambda change: -abs(np.log(change.after / change.before)))[:MOST_TOLD]
+    return sorted(largest, key=lambda change: change.step)
 
 
 def _rows(records: Records) -> np.ndarray:
-    """Rows of the table of steps, in groups that are alike: single steps, or DiLoCo's rounds."""
+    """Returns rows of the table of steps in comparable groups: single steps, or DiLoCo's rounds."""
     way = records.facts.way
     every = way.steps_per_round
     rows = np.flatnonzero(settled(records))
     if every > 1:
-        # Rounds are shorter at the beginning of a run: that is no change of the machine's.
+        # Rounds are shorter at the beginning of a run, which is no change of pace.
         rows = rows[records.steps["step"][rows] > way.growing_steps]
         begins = np.flatnonzero((records.steps["step"][rows] - 1) % every == 0)
         rows = rows[begins[0] :] if len(begins) else rows[:0]
     return rows[: len(rows) // every * every].reshape(-1, every)
 
 
-def _spells(seconds: np.ndarray) -> list[slice]:
-    """Stretches of their own pace, one after the other."""
-    least = max(LEAST_SPELL[0], int(LEAST_SPELL[1] * len(seconds)))
+def _stretches(seconds: np.ndarray) -> list[slice]:
+    """Splits the run into stretches of different pace."""
+    least = max(LEAST_STRETCH[0], int(LEAST_STRETCH[1] * len(seconds)))
     borders = [0, *_borders(np.log(seconds), 0, least, DEEPEST), len(seconds)]
     while len(borders) > 2:
         medians = [np.median(seconds[first:last]) for first, last in zip(borders, borders[1:], strict=False)]
         steps = np.abs(np.diff(np.log(medians)))
         if steps.min() >= np.log(CHANGED):
             break
-        del borders[int(steps.argmin()) + 1]  # the two that differ least are one
+        del borders[int(steps.argmin()) + 1]  # joins the two that differ least
     return [slice(first, last) for first, last in zip(borders, borders[1:], strict=False)]
 
 
 def _borders(logs: np.ndarray, offset: int, least: int, depth: int) -> list[int]:
-    """Where the two sides differ most, and the same within each side."""
+    """Returns where the two sides differ most, and the same within each side."""
     if depth == 0 or len(logs) < 2 * least:
         return []
     total, count = np.cumsum(logs), len(logs)
@@ -137,7 +136,7 @@ def _change(records: Records, rows: np.ndarray, before: slice, after: slice) -> 
     seconds, ended = records.steps["seconds"], records.steps["ended"]
     slower = medians(seconds)
     parts = {name: medians(part(records)) for name, part in PARTS.items()}
-    # Not NaN: where nobody recorded the parts of a step, none of them is what changed.
+    # NaN: the parts of a step were not recorded, and none of them counts as the cause.
     grown = {
         name: (now - was) / (slower[1] - slower[0])
         for name, (was, now) in parts.items()

@@ -1,4 +1,4 @@
-"""What files is a checkpoint made of, and how big is it? From the newest one on disk."""
+"""What files is a checkpoint made of, and how big is it? Answered for the newest one on disk."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dragoman.explain.finding import Finding, known, unknown
 from dragoman.measure.records import Records, RunFacts
 
 NUMBER_BYTES = 4  # fp32
-ODDS = 0.05  # of the size: config, vocabulary, state and file headers beside the numbers
-ODD_BYTES = 2_000_000  # which a small model has as well as a large one
+ODDS = 0.05  # share of the size for config, vocabulary, state and file headers
+ODD_BYTES = 2_000_000  # the same for a small model, where they are a larger share
 
 
 def explain_files(records: Records) -> Finding:
@@ -43,7 +43,7 @@ def explain_size(records: Records) -> Finding:
     if not files:
         finding = unknown("checkpoint_size", "no checkpoint was recorded", numbers)
         if expected:
-            finding.answer += f" By arithmetic it would be about {format_units.size(expected)}: {arithmetic}."
+            finding.answer += f" It should be about {format_units.size(expected)}: {arithmetic}."
         return finding
     text = f"{format_units.size(total)} in {format_units.counted(len(files), 'file')}."
     if parameters and expected:
@@ -60,7 +60,7 @@ def explain_size(records: Records) -> Finding:
 
 
 def _arithmetic(facts: RunFacts) -> tuple[int | None, str]:
-    """Bytes of the weights and of what the optimizer keeps, and how they come about."""
+    """Returns the bytes of weights and optimizer state, and the arithmetic in words."""
     if not facts.parameters:
         return None, ""
     count, moments = format_units.count(facts.parameters), _muons_moments(facts)
@@ -70,7 +70,7 @@ def _arithmetic(facts: RunFacts) -> tuple[int | None, str]:
     else:
         total = NUMBER_BYTES * (facts.parameters + moments)
         text = f"({count} parameters + {format_units.count(moments)} moments) x {NUMBER_BYTES} bytes"
-        text += " (Muon keeps one moment for matrices of layers, two for the rest)"
+        text += " (Muon keeps one moment for the layers' matrices, two for the rest)"
     if outer := facts.way.saved_bytes(facts.parameters):
         text += f" + {count} x {outer // facts.parameters} (DiLoCo's outer momentum)"
     return total + outer, text
@@ -81,11 +81,11 @@ def _muons_moments(facts: RunFacts) -> int | None:
     if facts.settings.get("train.optimizer") != "muon" or not isinstance(pieces, int):
         return None
     prefix = "model."
-    found = {
+    settings = {
         name.removeprefix(prefix): value for name, value in facts.settings.items() if name.startswith(prefix)
     }
     try:
-        return size.moments(Model.model_validate(found), pieces, "muon")
+        return size.moments(Model.model_validate(settings), pieces, "muon")
     except ValidationError:
         return None
 
@@ -94,24 +94,24 @@ def _compare(total: int, parameters: int, expected: int, arithmetic: str) -> str
     if abs(total - expected) <= ODDS * expected or expected <= total <= min(
         2 * expected, expected + ODD_BYTES
     ):
-        return f"The arithmetic agrees: {arithmetic}."
+        return f"This matches the arithmetic: {arithmetic}."
     per_parameter = total / parameters
     known_kinds = {
         4.0: "weights alone",
         8.0: "weights and one moment",
-        14.0: "fp16 copy of the weights besides",
+        14.0: "an fp16 copy of the weights as well",
     }
     for each, meaning in known_kinds.items():
         if abs(per_parameter / each - 1) <= ODDS:
             return f"In fp32 it would be {arithmetic}; {each:g} bytes mean {meaning}."
-    return f"In fp32 it would be {arithmetic}; the rest is something else."
+    return f"In fp32 it would be {arithmetic}; the reason for the difference is not known."
 
 
 def _files(records: Records) -> list[dict[str, Any]]:
-    """Those whose name and size are known, the largest first."""
-    found = [
+    """Returns the files whose name and size are known, the largest first."""
+    files = [
         {"name": str(file["name"]), "bytes": int(file["bytes"]), "purpose": str(file.get("purpose") or "")}
         for file in records.facts.checkpoint_files
         if "name" in file and isinstance(file.get("bytes"), int | float) and file["bytes"] >= 0
     ]
-    return sorted(found, key=lambda file: -file["bytes"])
+    return sorted(files, key=lambda file: -file["bytes"])

@@ -1,4 +1,4 @@
-"""Whether a way of exchanging that changes what training computes shows in the held-out loss."""
+"""Whether an exchange that changes what training computes harms the held-out loss."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from dragoman.explain.curves import extrapolate
 from dragoman.explain.history import History
 from dragoman.measure.records import Records
 
-HARM_SHARE = 0.01  # of the loss: less is no harm
+HARM_SHARE = 0.01  # of the loss; a smaller increase is no harm
 
 
 def note(records: Records, past: History) -> str:
-    """Nothing where gradients were exchanged as they are, or nobody recorded how."""
+    """Says whether the exchange harmed the loss; empty for an exact exchange, or if it was not recorded."""
     facts = records.facts
     if facts.source != "dragoman" or facts.way.is_exact:
         return ""
-    what = f" Gradients went by {facts.way}"
+    exchanged = f" Gradients were exchanged by {facts.way}"
     began, before = _since(records)
-    found = _against(past, began) if before else None
-    if found is None:
-        plain = "there is no stretch of plain training in this run to hold its loss against"
-        return f"{what}; {plain}: dragoman compare with a run in sync.mode=allreduce and fp32 tells."
-    loss, expected, margin = found
-    text = f"{what} since step {began:,} ({before} before): the held-out loss is {loss:.3f}, where the curve "
-    text += f"before led to expect {expected:.3f} (give or take {margin:.3f})"
-    return f"{text}: it learns less by this way." if loss > expected + margin else f"{text}: no harm to see."
+    losses = _loss_and_expected(past, began) if before else None
+    if losses is None:
+        exact = "a run with sync.mode=allreduce and sync.wire=fp32"
+        return f"{exchanged}; `dragoman compare` with {exact} shows whether that harms the loss."
+    loss, expected, margin = losses
+    text = f"{exchanged} since step {began:,} ({before} before). The held-out loss is {loss:.3f}, where the "
+    text += f"curve until then predicted {expected:.3f} (give or take {margin:.3f})"
+    return (
+        f"{text}: training learns less this way." if loss > expected + margin else f"{text}: no harm shows."
+    )
 
 
 def _since(records: Records) -> tuple[int, str]:
-    """The step before the first by the present way, and the way before that; nothing if there was none."""
+    """Returns the last step before the present way of exchanging, and the way before it ("" if none)."""
     ways = [(event.step, event.detail) for event in records.events if event.kind == "exchange"]
     for (began, present), (_, before) in zip(ways[::-1], ways[-2::-1], strict=False):
         if present != before:
@@ -37,8 +39,8 @@ def _since(records: Records) -> tuple[int, str]:
     return 0, ""
 
 
-def _against(past: History, began: int) -> tuple[float, float, float] | None:
-    """The last loss that the curve of the steps before reaches, what it says there, and how sure it is."""
+def _loss_and_expected(past: History, began: int) -> tuple[float, float, float] | None:
+    """Returns the last loss that the curve of the earlier steps reaches, its prediction, and the margin."""
     steps, losses = past.of(past.eval_loss)
     earlier = steps <= began
     fit = extrapolate(steps[earlier], losses[earlier], rises=False, bounds=(0.0, np.inf))

@@ -1,4 +1,4 @@
-"""Was the network the bottleneck? By what a step takes without the exchange, and by the bytes on the wire."""
+"""Was the network the bottleneck? Judged by the step without the exchange and by the bytes on the wire."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def explain(records: Records) -> Finding:
     without = without_exchange(records, parts)
     numbers, evidence = _numbers(records, parts, without), _evidence(records, parts, without)
     if hosts == 0:
-        because = "how many machines took part was not recorded, so what the exchange crossed is not known"
+        because = "the number of machines was not recorded, so what the exchange crossed is not known"
         return unknown("network", because, numbers).model_copy(update={"evidence": evidence})
     if hosts == 1:
         return _single(records, parts, numbers, evidence)
@@ -49,21 +49,21 @@ def explain(records: Records) -> Finding:
     if changes:
         numbers["changes"] = [change.numbers for change in changes]
         evidence.append(CHANGES_EVIDENCE)
-    said = [_answer(records, parts, without), *(f"{text}." for text in mismatches), *map(str, changes)]
+    sentences = [_answer(records, parts, without), *(f"{text}." for text in mismatches), *map(str, changes)]
     return Finding(
         id="network",
         verdict=verdict_of(speedup),
-        answer=" ".join(said),
+        answer=" ".join(sentences),
         numbers=numbers | known(speedup_without_exchange=speedup),
         evidence=evidence,
         confidence="measured" if without.is_measured else "estimated",
-        advice=_advice(records, parts, without, mismatches) + _look_into(changes),
+        advice=_advice(records, parts, without, mismatches) + _advice_on_changes(changes),
     )
 
 
-def _look_into(changes: Sequence[Change]) -> list[str]:
+def _advice_on_changes(changes: Sequence[Change]) -> list[str]:
     return [
-        f"find out what slowed the exchange at step {change.step:,}: before that a step took "
+        f"find out what slowed the exchange at step {change.step:,}: before that, a step took only "
         f"{format_units.seconds(change.before)}"
         for change in changes
         if change.after > change.before
@@ -71,6 +71,7 @@ def _look_into(changes: Sequence[Change]) -> list[str]:
 
 
 def verdict_of(speedup: float) -> str:
+    """Returns the verdict if steps without the exchange are this many times faster."""
     if speedup >= BOTTLENECK:
         return "bottleneck"
     return "not_bottleneck" if speedup < NEGLIGIBLE else "balanced"
@@ -95,9 +96,9 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
     facts = records.facts
     evidence = [f"step_seconds: mean of {format_units.counted(parts.steps, 'step')}"]
     if parts.link is not None:
-        evidence.append("exposed_share: least exposed exchange of any rank in each step, over the step")
+        evidence.append("exposed_share: exposed exchange of the rank that waits least, over the step")
     if parts.straggler is not None:
-        evidence.append("straggler_share: mean exposed exchange over ranks, less the least")
+        evidence.append("straggler_share: mean exposed exchange over ranks minus the least, over the step")
     if without:
         evidence.append(f"step_seconds_without_exchange: {without.how}")
     evidence += sent_evidence(records)
@@ -106,9 +107,9 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
             f"expected_bytes_per_step_per_host: {_arithmetic(facts)}, {format_units.size(expected)}"
         )
     if count := len(records.probes_of("link")):
-        evidence.append(f"link_bits_per_second: bursts between the hosts, median of {count}")
+        evidence.append(f"link_bits_per_second: test bursts between the hosts, median of {count}")
     elif facts.ordered_link_bits_per_second:
-        evidence.append("link_bits_per_second: as ordered, which is not what a link carries")
+        evidence.append("link_bits_per_second: as ordered, which may not be what the link carries")
     if facts.exchange_why:
         evidence.append(f"{facts.way}: {facts.exchange_why}")
     return evidence
@@ -130,41 +131,41 @@ def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str
     }[verdict_of(speedup)]
     text = (
         f"{opening}: a step took {format_units.seconds(parts.seconds)} and would take "
-        f"{format_units.seconds(without.seconds)} without the exchange ({speedup:.2f} x)"
+        f"{format_units.seconds(without.seconds)} without the exchange ({speedup:.2f} x faster)."
     )
     if parts.link is not None:
-        text += f"; ranks spent {format_units.share(parts.link / parts.seconds)} of each step in the exchange"
+        share = format_units.share(parts.link / parts.seconds)
+        text += f" Ranks spent {share} of each step in the exchange."
     if moved := expected_bytes(records) or sent_per_step(records):
-        text += f", moving {format_units.size(moved)} out of each host"
+        text += f" Each host sent {format_units.size(moved)} per step"
         text += f" by {records.facts.way}" if records.facts.source == "dragoman" else ""
-        text += f" over a link measured at {format_units.rate(rate)}" if rate else ""
-    return f"{text}.{_straggler_note(records, parts)}"
+        text += f" over a link measured at {format_units.rate(rate)}." if rate else "."
+    return f"{text}{_straggler_note(records, parts)}"
 
 
 def _slowest(records: Records, parts: StepParts) -> dict[str, float]:
-    """The rank that the note is about."""
-    who = straggler(records) if _straggler_note(records, parts) else None
-    return who.numbers() if who else {}
+    """Returns the numbers of the rank that the note is about."""
+    slow = straggler(records) if _straggler_note(records, parts) else None
+    return slow.numbers() if slow else {}
 
 
 def _straggler_note(records: Records, parts: StepParts) -> str:
-    """Waiting for a slow rank looks like waiting for the network, so it is said apart."""
+    """Says how long ranks waited for a slow one, which looks like waiting for the network; empty if short."""
     share = parts.share(parts.straggler)
     if share is None or share < 0.05:
         return ""
-    who = straggler(records)
-    slow = str(who) if who else "the slowest rank, now this one, now that one"
-    return f" Apart from that, {format_units.share(share)} of their time went in waiting for {slow}."
+    slow = straggler(records) or "the slowest rank, which changes from step to step"
+    return f" Ranks spent another {format_units.share(share)} waiting for {slow}."
 
 
 def _single(
     records: Records, parts: StepParts | None, numbers: dict[str, Any], evidence: list[str]
 ) -> Finding:
     host = f" ({records.facts.hosts[0]})" if records.facts.hosts else ""
-    text = f"There was none: all ranks ran on one machine{host}."
+    text = f"No network was involved: all ranks ran on one machine{host}."
     if parts and parts.link is not None and (records.facts.ranks or 0) > 1:
         share = format_units.share(parts.link / parts.seconds)
-        text += f" Their exchange inside it took {share} of each step.{_straggler_note(records, parts)}"
+        text += f" Their exchange within it took {share} of each step.{_straggler_note(records, parts)}"
     return Finding(id="network", verdict="single_machine", answer=text, numbers=numbers, evidence=evidence)
 
 

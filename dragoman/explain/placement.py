@@ -1,7 +1,7 @@
-"""Which steps speak for how ranks were placed and met: hosts may come and go between attempts of a run.
+"""Selects the steps of one placement of ranks, as hosts may come and go between attempts of a run.
 
-What a rank waits for depends on who else there is. Steps of two placements, taken together, would be judged
-by the hosts of one and the seconds of the other.
+What a rank waits for depends on the other ranks. Judging the steps of two placements together would combine
+the hosts of one with the seconds of the other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from dragoman import format_units
 from dragoman.measure.records import Attempt, Records, RunFacts, Table
 
-# Facts that make a placement another one. Buckets are sized by a measurement at each start: those may differ.
+# Placements differ if one of these facts does. Bucket sizes are measured at each start and may differ.
 DECISIVE = (
     "ranks", "hosts", "rank_hosts", "gradient_interfaces", "device",
     "mode", "exchange", "wire", "exchange_every",
@@ -24,14 +24,14 @@ DECISIVE = (
 
 @dataclass(frozen=True)
 class Placed:
-    """The records of the steps made in one placement, and a sentence on the others, if there were any."""
+    """The records of one placement, and a sentence on the others if there were any."""
 
     records: Records
     others: str = ""
 
 
 def longest(records: Records) -> Placed:
-    """Those of the placement in which most steps were made."""
+    """Returns the records of the placement with most steps."""
     groups: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in records.attempts:
         groups[_key(attempt)].append(attempt)
@@ -39,8 +39,8 @@ def longest(records: Records) -> Placed:
     def steps(group: list[Attempt]) -> int:
         return int(np.isin(records.steps["attempt"], [attempt.number for attempt in group]).sum())
 
-    # An attempt is there, and has left its facts, before its first step. Where attempts did not keep their
-    # placement yet, that of the newest is the only one written down.
+    # An attempt records its placement before its first step. In early records attempts have none, and only
+    # that of the newest is known, from the facts of the run.
     known = [group for group in groups.values() if group[-1].placement or group[-1] is records.attempts[-1]]
     if len(groups) < 2 or not any(map(steps, known)):
         return Placed(records)
@@ -50,13 +50,13 @@ def longest(records: Records) -> Placed:
     return Placed(_only(records, chosen, facts), _sentence([(steps(g), g[-1]) for g in (chosen, *rest)]))
 
 
-def _sentence(made: list[tuple[int, Attempt]]) -> str:
-    """Steps and one of the attempts of each placement, the one that is judged first."""
-    (chosen, attempt), *rest = made
+def _sentence(placements: list[tuple[int, Attempt]]) -> str:
+    """Names steps and placement of the answer, then the others; each comes with one of its attempts."""
+    (chosen, attempt), *rest = placements
     if not rest:
         return ""
     others = format_units.listed([f"{steps:,} by {_described(attempt)}" for steps, attempt in rest])
-    return f"This is of the {chosen:,} steps by {_described(attempt)}; the run also made {others}."
+    return f"This covers the {chosen:,} steps by {_described(attempt)}; the run also made {others}."
 
 
 def _key(attempt: Attempt) -> str:

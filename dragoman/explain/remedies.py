@@ -1,4 +1,4 @@
-"""How the program that made a run is told to do what relieves its network: its own options, not ours."""
+"""The options of the program that made a run which would relieve its network."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from dragoman.exchange_way import LOCAL_STEPS
 from dragoman.measure.records import RunFacts
 
-MORE_TOKENS = 4  # times those of a step, in the advice
+MORE_TOKENS = 4  # the advice multiplies the tokens of a step by this
 
 
 @dataclass(frozen=True)
 class Remedies:
-    """What to change, or nothing where no option is known. None where the program cannot do it."""
+    """The option for each remedy; empty if it is not known, None if the program cannot do it."""
 
-    half: str = ""  # gradients of two bytes on the wire
+    half: str = ""  # sends gradients as two bytes
     inside: str | None = ""  # sums inside each host before anything crosses between hosts
-    rarely: str | None = ""  # several steps between exchanges
-    more: str = ""  # more tokens between exchanges
+    rarely: str | None = ""  # makes several steps between exchanges
+    more: str = ""  # computes more tokens between exchanges
 
 
 OURS = Remedies("--set sync.wire=bf16", "--set sync.hierarchical=true", "--set sync.mode=diloco", "data.step")
-# As their sources and documentation name them. OpenSeq2Seq calls Horovod's allreduce without a compression.
+# Options as named in source code and documentation. OpenSeq2Seq calls Horovod's allreduce uncompressed.
 _BY_PROGRAM = {
     "dragoman": OURS,
     "OpenSeq2Seq": Remedies(
@@ -48,13 +48,13 @@ _BY_PROGRAM = {
 
 
 def of(facts: RunFacts) -> Remedies:
-    """Without options for a program that is not known, as when facts alone were given."""
+    """Returns the options of the run's program; none if it is not known, as when only facts were given."""
     known = _BY_PROGRAM.get(facts.source, Remedies())
     return replace(known, more=more_tokens(facts) or known.more)
 
 
 def more_tokens(facts: RunFacts) -> str:
-    """The option that makes steps of a run of ours larger; nothing where their size is not known."""
+    """Returns the option that makes steps of our runs larger; empty if their size is not known."""
     size = facts.settings.get("data.step")
     if facts.source != "dragoman" or not isinstance(size, int):
         return ""
@@ -62,10 +62,10 @@ def more_tokens(facts: RunFacts) -> str:
 
 
 def setting(facts: RunFacts, key: str, value: object) -> str:
-    """` (--set key=value)` for a run of ours, which takes that; nothing for another program's."""
+    """Returns ` (--set key=value)` for our runs, and nothing for other programs'."""
     return f" (--set {key}={value})" if facts.source == "dragoman" else ""
 
 
 def named(what: str, option: str) -> str:
-    """`what (option)`, or `what` alone."""
+    """Returns `what (option)`, or `what` if there is no option."""
     return f"{what} ({option})" if option else what
