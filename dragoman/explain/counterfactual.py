@@ -23,8 +23,8 @@ from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
 
 # How many times faster a step would be without a wait. From 1.3 on, the wait takes 23 % of every step, and
-# even halving it (bf16 instead of fp32) gains over 10 %. Below 1.1 (9 % of a step), removing it gains less than
-# the difference between two runs on shared machines. In between, both computing and waiting matter.
+# even halving it (bf16 instead of fp32) gains over 10 %. Below 1.1 (9 % of a step), removing it gains less
+# than the difference between two runs on shared machines. In between, both computing and waiting matter.
 BOTTLENECK = 1.3
 NEGLIGIBLE = 1.1
 # The probe should agree with the clocks of ordinary steps. If they differ by a larger share of the step, the
@@ -93,7 +93,7 @@ def expected_bytes(records: Records) -> float | None:
 
 
 def _exchanges_per_step(records: Records) -> float:
-    """Returns 1, or less for DiLoCo, whose rounds are shorter at the beginning of a run and where it stops."""
+    """Returns 1, or less for DiLoCo, whose rounds are shorter at the start of a run and where it stops."""
     steps, way = records.steps["step"], records.facts.way
     steps = steps[np.isfinite(steps)]
     if way.steps_per_round == 1 or not len(steps):

@@ -104,7 +104,7 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
     evidence += sent_evidence(records)
     if expected := expected_bytes(records):
         evidence.append(
-            f"expected_bytes_per_step_per_host: {_arithmetic(facts)}, {format_units.size(expected)}"
+            f"expected_bytes_per_step_per_host: {_arithmetic(facts)}, {format_units.size(expected)} per step"
         )
     if count := len(records.probes_of("link")):
         evidence.append(f"link_bits_per_second: test bursts between the hosts, median of {count}")
@@ -119,7 +119,8 @@ def _arithmetic(facts: RunFacts) -> str:
     members = facts.way.ring_members(facts.rank_hosts)
     ring = f"2({members}-1)/{members} x that"
     often = f" every {facts.exchange_every} steps" if facts.exchange_every > 1 else ""
-    return f"{facts.exchange} of {format_units.size(facts.gradient_bytes or 0)} of gradients: {ring}{often}"
+    size = format_units.size(facts.gradient_bytes or 0)
+    return f"{facts.way.shape} all-reduce of {size} of gradients: {ring}{often}"
 
 
 def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str:
@@ -133,13 +134,16 @@ def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str
         f"{opening}: a step took {format_units.seconds(parts.seconds)} and would take "
         f"{format_units.seconds(without.seconds)} without the exchange ({speedup:.2f} x faster)."
     )
+    moves = ""
+    if moved := expected_bytes(records) or sent_per_step(records):
+        moves = f"moves {format_units.size(moved)} per step out of each host"
+        moves += f" by {records.facts.way}" if records.facts.source == "dragoman" else ""
+        moves += f" over a link measured at {format_units.rate(rate)}" if rate else ""
     if parts.link is not None:
         share = format_units.share(parts.link / parts.seconds)
-        text += f" Ranks spent {share} of each step in the exchange."
-    if moved := expected_bytes(records) or sent_per_step(records):
-        text += f" Each host sent {format_units.size(moved)} per step"
-        text += f" by {records.facts.way}" if records.facts.source == "dragoman" else ""
-        text += f" over a link measured at {format_units.rate(rate)}." if rate else "."
+        text += f" Ranks spent {share} of each step in the exchange{f', which {moves}' if moves else ''}."
+    elif moves:
+        text += f" The exchange {moves}."
     return f"{text}{_straggler_note(records, parts)}"
 
 
