@@ -307,7 +307,7 @@ def _judged(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> tu
             return "unknown", f"The GPUs were read while computing, as they are in part of any step. {rest}"
         return "computing", ""
     if parts and impossible(records, parts):
-        return "unknown", f"{_capital(NOT_RIGHT)}."
+        return "unknown", f"So {NOT_RIGHT}."
     if gpu and gpu.is_busy_waiting:
         return "unknown", "The GPUs were busy, but not computing; what they waited for was not recorded."
     cannot_tell = "This does not tell computing from waiting."
