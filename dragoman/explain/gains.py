@@ -24,6 +24,7 @@ BLEU_WORTH = 0.5
 LOSS_WORTH_SHARE = 0.01
 LOSS_WORTH_LEAST = 0.01
 NOTHING_LEARNT_BLEU = 1.0
+LIKELY = 0.2  # more training is advised where four in five predictions gain something that matters
 FORETOLD_FROM_BLEU = 3.0  # lower BLEU does not follow the loss yet, and on its own predicts nothing
 # Least noise of one evaluation, however smooth the points look, and of two runs that differ only in length.
 LOSS_NOISE_SHARE = 0.001
@@ -44,6 +45,7 @@ class Gain:
     gain: float
     low: float
     high: float
+    likely: float  # gained, or more, with a probability of 80 %
     worth: float  # the smallest gain that matters; at least the noise of one evaluation
     curve: list[tuple[float, float]]
 
@@ -51,7 +53,7 @@ class Gain:
     def verdict(self) -> str:
         if self.high < self.worth:
             return "converged"
-        if self.gain >= self.worth and self.low > 0:
+        if self.likely >= self.worth:
             return "improving"
         return "converged" if self.high < 2 * self.worth else "unknown"
 
@@ -91,8 +93,9 @@ def gains(past: History, course: Course | None, least_loss: float = 0.0) -> list
     if loss:
         worth = max(LOSS_WORTH_SHARE * abs(losses[-1]), LOSS_WORTH_LEAST, loss.noise)
         room = max(0.0, losses[-1] - least_loss)
-        low, gain, high = (min(-change, room) for change in (loss.high, loss.change, loss.low))
-        predicted.append(Gain("loss", gain, low, high, worth, loss.curve))
+        changes = (loss.high, loss.change, loss.low, loss.draws.at(1 - LIKELY)[0])
+        low, gain, high, likely = (min(-change, room) for change in changes)
+        predicted.append(Gain("loss", gain, low, high, likely, worth, loss.curve))
     scores = past.of(past.bleu)[1]
     if loss and len(scores) and scores[-1] < FORETOLD_FROM_BLEU:
         return predicted
@@ -113,7 +116,10 @@ def _loss_fit(
 def _by_itself(past: History, course: Course | None) -> Gain | None:
     between_runs = BLEU_RUN_NOISE if course and course.way == "anew" else 0.0
     fit = extrapolate(*past.of(past.bleu), True, (0.0, 100.0), course, BLEU_NOISE, between_runs)
-    return Gain("bleu", fit.change, fit.low, fit.high, max(BLEU_WORTH, fit.noise), fit.curve) if fit else None
+    if fit is None:
+        return None
+    likely, worth = fit.draws.at(LIKELY)[0], max(BLEU_WORTH, fit.noise)
+    return Gain("bleu", fit.change, fit.low, fit.high, likely, worth, fit.curve)
 
 
 def _by_loss(past: History, loss: Extrapolation, course: Course | None) -> Gain | None:
@@ -134,13 +140,13 @@ def _by_loss(past: History, loss: Extrapolation, course: Course | None) -> Gain 
         more / (1 + (np.maximum(more, 0.0) / room) ** 4) ** 0.25,  # bends before it would pass 100 BLEU
         np.concatenate([part.weights * weight for part, weight in zip(parts, weights, strict=True)]),
     )
-    low, gain, high = draws.at(INTERVAL[0], 0.5, INTERVAL[1])
+    low, likely, gain, high = draws.at(INTERVAL[0], LIKELY, 0.5, INTERVAL[1])
     at, fitted = np.transpose(loss.curve)
     lies = sum(weight * line.at(losses[-1] - fitted) for line, weight in zip(lines, weights, strict=True))
     curve = [(float(x), float(y)) for x, y in zip(at, np.clip(lies, 0.0, 100.0), strict=True)]
     noise = float(weights @ [line.noise for line in lines])
     high = min(high, 100 - bleu[-1])
-    return Gain("bleu", gain, low, high, max(BLEU_WORTH, noise), curve)
+    return Gain("bleu", gain, low, high, likely, max(BLEU_WORTH, noise), curve)
 
 
 class _Line:
