@@ -296,7 +296,7 @@ def _judged(records: Records, parts: StepParts | None, gpu: GpuUse | None) -> tu
     if hosts > 1 and network != "not_bottleneck" and (waits or network == "bottleneck"):
         power = "The GPUs were busy, but not computing. " if gpu and gpu.is_busy_waiting else ""
         if waits and not power:
-            power = "This is too little power for computing. "
+            power = "The GPUs drew too little power to be computing. "
         look = f"With {hosts} machines, this is how waiting for the exchange looks"
         return "waiting_network", f"{power}{look} (for the network, or for a slower rank)."
     most = most_computing(records, parts) if parts else None
