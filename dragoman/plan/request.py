@@ -74,7 +74,7 @@ def _corpus(request: PlanRequest, past: Observed | None) -> CorpusSize:
             raise kinds.refused(request.data, "data set") from None
         return CorpusSize.of(card)
     if past:
-        assumptions = ["the same corpus as the run of --from (--data DATA for another)"]
+        assumptions = ["the same corpus as in the earlier run (--data DATA for another)"]
         return replace(past.corpus, pairs=request.pairs or past.corpus.pairs, assumptions=assumptions)
     return CorpusSize.usual(request.pairs)
 
