@@ -1,4 +1,4 @@
-"""How gradients travel between ranks: the ways there are, what each of them sends, and when replicas meet."""
+"""The ways gradients can travel between ranks: what each sends, and when DiLoCo's replicas exchange."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from dragoman.cost import step as step_cost
 from dragoman.cost.step import BUCKET_BYTES, WIRE_BYTES
 
-Mode = Literal[
-    "allreduce", "diloco"
-]  # the mean of every step's gradients, or replicas that meet once a round
+# The mean of every step's gradients, or replicas that exchange once a round.
+Mode = Literal["allreduce", "diloco"]
 AskedMode = Literal["auto", Mode]
 Shape = Literal["flat", "hierarchical"]  # one ring of all ranks, or sums inside each host and a ring of hosts
 Wire = Literal["fp32", "bf16"]  # gradients between hosts
 
-LOCAL_STEPS = 16  # of a DiLoCo round by default: few enough to learn as synchronous training does
-ROUND_SHARE = 8  # a round takes at most one in this many of the steps made until it ends
+LOCAL_STEPS = 16  # of a DiLoCo round by default: few enough to learn as well as synchronous training
+ROUND_SHARE = 8  # a round has at most one in this many of all steps made by its end
 # DiLoCo, per parameter: the weights at the start of a round, the change since then, and the outer momentum.
 _OUTER_MEMORY_BYTES = 12
 _OUTER_SAVED_BYTES = 4  # the outer momentum
@@ -27,14 +26,14 @@ _STORED_SHAPES: dict[str, Shape] = {"allreduce": "flat"}  # in records, and in c
 
 
 class ExchangeWay(BaseModel):
-    """One way of exchanging. Every way but DiLoCo computes the same mean every step, apart from rounding."""
+    """One way to exchange gradients. All but DiLoCo compute the same mean in every step, up to rounding."""
 
     model_config = ConfigDict(frozen=True)
 
     mode: Mode = "allreduce"
     shape: Shape = "flat"
     wire: Wire = "fp32"
-    bucket_bytes: PositiveInt | None = None  # of fp32 gradients that are sent together; None: still open
+    bucket_bytes: PositiveInt | None = None  # fp32 gradients sent together; None: not chosen yet
     flows: PositiveInt = 1  # hierarchical: connections between two hosts
     steps_per_round: PositiveInt = 1  # DiLoCo: steps between two exchanges, once rounds have grown
 
@@ -51,7 +50,7 @@ class ExchangeWay(BaseModel):
     @model_validator(mode="after")
     def _is_legal(self) -> Self:
         if self.mode == "allreduce" and self.steps_per_round > 1:
-            raise ValueError("an all-reduce takes place in every step")
+            raise ValueError("an all-reduce exchanges in every step")
         if self.shape == "flat" and self.flows > 1:
             raise ValueError("only a hierarchical exchange has several flows")
         return self
@@ -65,13 +64,13 @@ class ExchangeWay(BaseModel):
 
     @property
     def bucket_words(self) -> str:
-        """How the gradients are divided, for the log: `buckets of 25 MiB, 2 flows`."""
+        """How gradients are divided, for the log: `buckets of 25 MiB, 2 flows`."""
         flows = f", {self.flows} flows" if self.flows > 1 else ""
         return f"buckets of {(self.bucket_bytes or BUCKET_BYTES) / 2**20:.3g} MiB{flows}"
 
     @property
     def kind(self) -> ExchangeWay:
-        """The way without bucket size and flows, which are fitted to a link."""
+        """The way without bucket size and flows, which depend on the link."""
         return self.model_copy(update={"bucket_bytes": None, "flows": 1})
 
     @property
@@ -98,7 +97,7 @@ class ExchangeWay(BaseModel):
         return len(set(rank_hosts)) if self.is_hierarchical else len(rank_hosts)
 
     def bytes_per_host(self, rank_hosts: Sequence[int], gradient_bytes: float) -> float | None:
-        """What an exchange sends out of each host, mean over hosts; None if the shape is not known here."""
+        """The bytes an exchange sends out of each host, mean over hosts; None if the shape is unknown."""
         if self.shape not in ("flat", "hierarchical"):
             return None
         return step_cost.bytes_per_host(rank_hosts, gradient_bytes, self.is_hierarchical)
@@ -111,9 +110,9 @@ class ExchangeWay(BaseModel):
         return self.mode == "diloco"
 
     def ends_round(self, step: int) -> bool:
-        """Do all ranks have the same weights after this step, the run's first being 1?
+        """Do all ranks have the same weights after this step? The run's first step is 1.
 
-        At the beginning of a run a round has one step, then two, four and so on up to `steps_per_round`, as
+        The first rounds of a run have one step, later ones two, four and so on up to `steps_per_round`:
         replicas that learn fast drift apart fast. A round also ends wherever one of full length would.
         """
         length = self.steps_per_round
@@ -130,20 +129,20 @@ class ExchangeWay(BaseModel):
         """The number of steps after which rounds have their full length."""
         return ROUND_SHARE * self.steps_per_round if self.steps_per_round > 1 else 0
 
-    # --- what the exchange keeps of its own ---
+    # --- the exchange's own memory ---
 
     def memory_bytes(self, parameters: int) -> int:
-        """What a rank keeps in memory beside model and optimizer."""
+        """The memory a rank needs besides model and optimizer."""
         return _OUTER_MEMORY_BYTES * parameters if self.mode == "diloco" else 0
 
     def saved_bytes(self, parameters: int) -> int:
-        """What a checkpoint holds beside model and optimizer."""
+        """The bytes a checkpoint holds besides model and optimizer."""
         return _OUTER_SAVED_BYTES * parameters if self.mode == "diloco" else 0
 
     # --- records ---
 
     def facts(self, parameters: int) -> dict[str, object]:
-        """The way under the names that records.db has for it."""
+        """The way as records.db names it."""
         return {
             "mode": self.mode,
             "exchange": "allreduce" if self.shape == "flat" else self.shape,
@@ -157,7 +156,7 @@ class ExchangeWay(BaseModel):
     def recorded(
         cls, *, mode: str, exchange: str, wire: str, bucket_bytes: int | None, exchange_every: int
     ) -> ExchangeWay:
-        """The way that records name. Values of another program or version are kept as they are, unchecked."""
+        """The way that records name. Values from another program or version are kept unchecked."""
         values: dict[str, Any] = {
             "mode": mode,
             "shape": _STORED_SHAPES.get(exchange, exchange),
@@ -169,7 +168,7 @@ class ExchangeWay(BaseModel):
 
 
 class SyncSettings(Protocol):
-    """The part of `config.Sync` that decides the way."""
+    """The settings of `config.Sync` that decide the way."""
 
     @property
     def mode(self) -> AskedMode: ...

@@ -1,4 +1,4 @@
-"""What a step costs: bytes, FLOPs, sizes and seconds, as arithmetic on plain numbers. No torch, no config.
+"""The cost of a step: bytes, FLOPs, sizes and seconds, as arithmetic on plain numbers. No torch, no config.
 
-`sync` chooses an exchange with it, `explain` says what a change would gain, `plan` forecasts a run.
+`sync` uses it to choose an exchange, `explain` to say what a change would gain, `plan` to forecast a run.
 """

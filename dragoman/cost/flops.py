@@ -1,4 +1,4 @@
-"""How many floating-point operations a step of a Transformer needs, from its measures and its tokens."""
+"""The floating-point operations of a Transformer's step, from its dimensions and its tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BACKWARD_SHARE = BACKWARD / (1 + BACKWARD)  # of computing
 
 
 class Measures(Protocol):
-    """What of a Transformer decides its cost; `config.Model` is one."""
+    """The dimensions of a Transformer that decide its cost; `config.Model` has them."""
 
     @property
     def width(self) -> int: ...
@@ -25,7 +25,7 @@ class Measures(Protocol):
 
 @dataclass(frozen=True)
 class Shape:
-    """Measures by themselves, for a model that has no config of ours."""
+    """The dimensions of a model that has no config of ours."""
 
     width: int
     encoder_layers: int
@@ -34,7 +34,7 @@ class Shape:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Shape:
-        """From settings by dotted key. KeyError where one is missing."""
+        """The dimensions in settings by dotted key; KeyError if one is missing."""
         return cls(
             *(
                 int(settings[f"model.{name}"])
@@ -46,10 +46,10 @@ class Shape:
 def forward(
     model: Measures, vocabulary: int, source_tokens: float, target_tokens: float, pairs: float
 ) -> float:
-    """Of one pass over so many tokens: 2 per weight and token it meets, and the attention scores.
+    """FLOPs of one forward pass: 2 for every weight that a token passes through, and the attention scores.
 
-    Padding, norms, softmax and the look-up of embeddings are left out, as is usual: the figure is what the
-    model needs, not what an implementation spends. Scores of causal attention are counted whole.
+    Padding, norms, softmax and embedding look-ups are left out, as is usual: the figure is what the model
+    needs, not what an implementation spends. Scores of causal attention are counted in full.
     """
     return _weights(model, vocabulary, source_tokens, target_tokens) + _scores(
         model, source_tokens, target_tokens, pairs
@@ -57,23 +57,23 @@ def forward(
 
 
 def step(model: Measures, vocabulary: int, source_tokens: float, target_tokens: float, pairs: float) -> float:
-    """Of forward and backward."""
+    """FLOPs of forward and backward."""
     return (1 + BACKWARD) * forward(model, vocabulary, source_tokens, target_tokens, pairs)
 
 
 def _weights(model: Measures, vocabulary: int, source_tokens: float, target_tokens: float) -> float:
     square = model.width**2
     feedforward = 2 * model.width * model.feedforward
-    # Keys and values of the cross-attention are made of the source, queries and output of the target.
+    # In cross-attention the source gives keys and values, the target gives queries and output.
     source = model.encoder_layers * (4 * square + feedforward) + model.decoder_layers * 2 * square
     target = model.decoder_layers * (6 * square + feedforward) + vocabulary * model.width
     return 2 * (source * source_tokens + target * target_tokens)
 
 
 def _scores(model: Measures, source_tokens: float, target_tokens: float, pairs: float) -> float:
-    """Each query meets each key of its sentence twice (score, weighted sum), 2 per channel.
+    """FLOPs of attention: each query meets each key of its sentence twice (score, sum), 2 per channel.
 
-    Sentences are taken as equally long, which batches of like lengths nearly are.
+    All sentences are taken as equally long, which is nearly true in batches of similar lengths.
     """
     if pairs <= 0:
         return 0.0

@@ -1,12 +1,12 @@
-"""GPUs by name: what their makers say they can do, and what training gets of it."""
+"""GPUs by name: the peak on the maker's data sheet, and the share of it that training reaches."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# Of the peak that a data sheet names, on real tokens: padding, small kernels and memory take the rest. Matrix
-# products of thousands of rows reach 60 to 85 % of a device's peak, and of the rows a third to nothing is
+# The share of the data sheet's peak reached on real tokens: padding, small kernels and memory take the rest.
+# Matrix products of thousands of rows reach 60 to 85 % of a device's peak, and up to a third of the rows is
 # padding. In mixed precision the matrix units are so fast that everything else sets the pace.
 REACHED = (0.3, 0.7)
 MIXED_MOST = 0.5
@@ -17,20 +17,20 @@ class GpuType:
     name: str
     pattern: str
     fp32_flops: float  # peak per second, one die, plain fp32
-    fastest_flops: float  # with matrix units in tf32, fp16 or bf16, where there are any
+    fastest_flops: float  # with matrix units in tf32, fp16 or bf16, if it has any
     watts: float  # the usual limit
-    memory_bytes: float  # of the smallest that is sold
-    has_bf16: bool = False  # matrix units for it, which came with Ampere
+    memory_bytes: float  # of the smallest model sold
+    has_bf16: bool = False  # has matrix units for bf16, which came with Ampere
 
     def reached_flops(self, precision: str | None) -> tuple[float, float]:
-        """Least and most per second that training a Transformer gets."""
+        """The least and the most FLOP/s that training a Transformer reaches."""
         slow, fast = REACHED[0] * self.fp32_flops, REACHED[1] * self.fp32_flops
-        if precision != "fp32":  # mixed precision is not slower than fp32, or nobody would use it
+        if precision != "fp32":  # mixed precision is never slower than fp32, or nobody would use it
             fast = max(fast, MIXED_MOST * self.fastest_flops)
         return slow, fast
 
 
-# From the makers' data sheets, dense figures. Order matters: the first pattern that fits is taken.
+# From the makers' data sheets, dense figures. Order matters: the first pattern that matches is used.
 _T, _G = 1e12, 1e9
 GPU_TYPES = (
     GpuType("H100", r"H100|H200|GH200", 67 * _T, 990 * _T, 700, 80 * _G, has_bf16=True),
@@ -44,17 +44,17 @@ GPU_TYPES = (
     GpuType("P40", r"\bP40\b", 11.8 * _T, 11.8 * _T, 250, 24 * _G),
     GpuType("P4", r"\bP4\b", 5.5 * _T, 5.5 * _T, 75, 8 * _G),
     GpuType("M60", r"M60", 4.8 * _T, 4.8 * _T, 150, 8 * _G),
-    GpuType("K80", r"K80", 4.1 * _T, 4.1 * _T, 150, 12 * _G),  # one of the two on a card
+    GpuType("K80", r"K80", 4.1 * _T, 4.1 * _T, 150, 12 * _G),  # one of the card's two dies
     GpuType("RTX 4090", r"4090", 82.6 * _T, 165 * _T, 450, 24 * _G, has_bf16=True),
     GpuType("RTX 3090", r"3090", 35.6 * _T, 71 * _T, 350, 24 * _G, has_bf16=True),
     GpuType("RTX 2080 Ti", r"2080", 13.4 * _T, 54 * _T, 250, 11 * _G),
     GpuType("GTX 1080 Ti", r"1080", 11.3 * _T, 11.3 * _T, 250, 11 * _G),
 )
-RENTED = ("K80", "M60", "P100", "T4", "V100", "A100")  # what clouds have had: the range if nobody named one
+RENTED = ("K80", "M60", "P100", "T4", "V100", "A100")  # types clouds have had: the range if none is named
 
 
 def named(text: str | None) -> list[GpuType]:
-    """Every type that a text names: `one 2xP100 VM + one 2xV100 VM` names two."""
+    """All types named in a text: `one 2xP100 VM + one 2xV100 VM` names two."""
     return [kind for kind in GPU_TYPES if text and re.search(kind.pattern, text, re.IGNORECASE)]
 
 

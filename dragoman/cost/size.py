@@ -1,4 +1,4 @@
-"""How many parameters a model has, and in which tensors, without building it."""
+"""Counts a model's parameters, also by tensor, without building the model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ OptimizerName = Literal["adam", "adamw", "muon"]
 
 
 def parameters(model: Measures, vocabulary: int) -> int:
-    """The count that `Transformer(model, vocabulary)` has."""
+    """The number of parameters of `Transformer(model, vocabulary)`."""
     return sum(tensors(model, vocabulary))
 
 
 def moments(model: Measures, vocabulary: int, optimizer: OptimizerName) -> int:
-    """Numbers that the optimizer keeps: two for each parameter; Muon one, for those in matrices of layers."""
+    """The numbers an optimizer keeps: two per parameter; Muon keeps one for those in the layers' matrices."""
     attention, feedforward = 4 * model.width**2, 2 * model.width * model.feedforward
     encoder = model.encoder_layers * (attention + feedforward)
     decoder = model.decoder_layers * (2 * attention + feedforward)
@@ -23,7 +23,7 @@ def moments(model: Measures, vocabulary: int, optimizer: OptimizerName) -> int:
 
 
 def tensors(model: Measures, vocabulary: int) -> list[int]:
-    """Parameters of each of its tensors, in its own order. Gradients are ready from the last to the first."""
+    """The size of each tensor, in the model's order. Gradients are ready from the last to the first."""
     width, inner = model.width, model.feedforward
     norm = [width, width]
     attention = [3 * width * width, width * width]

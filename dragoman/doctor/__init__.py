@@ -1,1 +1,1 @@
-"""Everything that can be checked before a run: versions, data, names, clocks, room, links, devices."""
+"""Checks all that can be checked before a run: versions, data, names, clocks, space, links and devices."""

@@ -1,7 +1,7 @@
-"""The doctor at the start of every run: each rank looks at its host, rank 0 judges, all hear. Seconds.
+"""The doctor at the start of every run: each rank examines its host and rank 0 judges, in a few seconds.
 
-What stops a run stops it here, on all ranks, before anything is written. The link between hosts is measured
-a little later, where the run records it.
+An error stops the run here, on all ranks, before anything is written. The link between hosts is measured a
+little later, when the run can record it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dragoman.sync.topology import Placement, Topology
 from dragoman.sync.world import World
 
 _TORCHRUN_TRUSTS = (
-    "torchrun's rendezvous trusts the network: it listens on all interfaces, and whoever reaches it can run "
-    "code here. --workers and --hosts have no such port (SECURITY.md)"
+    "torchrun's rendezvous trusts the network: it listens on all interfaces, and anyone who can reach it can "
+    "run code here. --workers and --hosts open no such port (SECURITY.md)"
 )
 
 
 class AllReduceProbe(NamedTuple):
-    """A plain one over all ranks."""
+    """A plain all-reduce over all ranks, timed."""
 
     began: float  # a reading of the clock
     bytes: int
@@ -45,27 +45,27 @@ class AllReduceProbe(NamedTuple):
 
 @dataclass(frozen=True)
 class StartCheck:
-    """What was found."""
+    """What the checks at the start of a run found and measured."""
 
-    lines: list[str]  # worth saying; on rank 0
+    lines: list[str]  # for people; on rank 0
     peak_flops_per_second: float  # of all ranks together
-    peak_began: float  # when it was measured: a reading of the clock
-    peak_seconds: float  # that measuring it took
-    all_reduce: AllReduceProbe | None  # where there are several hosts
+    peak_began: float  # when its measurement began: a reading of the clock
+    peak_seconds: float  # how long measuring it took
+    all_reduce: AllReduceProbe | None  # only with several hosts
 
 
 def check(placement: Placement, data: Path, run: Path, settings: Training) -> StartCheck:
-    """What the hosts can do. Rank 0 raises what prevents a start; the others leave silently. Collective."""
+    """Examines the hosts. On an error, rank 0 raises it and the others exit silently. Collective."""
     world, topology = placement.world, placement.topology
     neighbours = Neighbours(ranks_here(world))  # collective
-    own = host.facts(data, run)
+    here = host.facts(data, run)
     if len(topology.hosts) > 1:
-        own.own_name_addresses = host.resolve([own.name])[own.name]
+        here.own_name_addresses = host.resolve([here.name])[here.name]
     began = clocks.seconds()
     peaks = probes.peaks(world, settings.train.precision)  # collective
     peak_seconds = clocks.seconds() - began
-    own.programs = host.programs(neighbours)
-    ranks = gather(world, own)  # collective
+    here.programs = host.programs(neighbours)
+    ranks = gather(world, here)  # collective
     exchanged = None
     if len(topology.hosts) > 1:
         exchanged = AllReduceProbe(clocks.seconds(), *probes.all_reduce(world))  # collective
@@ -79,11 +79,11 @@ def _trust(world: World) -> list[str]:
     return [_TORCHRUN_TRUSTS] if world.under_torchrun else []
 
 
-def gather(world: World, own: HostFacts, clock: Callable[[], float] = time.time) -> list[HostFacts]:
-    """Every rank's facts on rank 0, with its clock against rank 0's. Collective."""
+def gather(world: World, here: HostFacts, clock: Callable[[], float] = time.time) -> list[HostFacts]:
+    """Every rank's facts on rank 0, with the offset of its clock from rank 0's. Collective."""
     ranks = [
         HostFacts.model_validate_json(content)
-        for content in world.gather_bytes(own.model_dump_json().encode())
+        for content in world.gather_bytes(here.model_dump_json().encode())
     ]
     for facts, offset in zip(ranks, _clock_offsets(world, clock), strict=True):
         facts.clock_offset_seconds, facts.clock_error_seconds = offset
@@ -91,14 +91,14 @@ def gather(world: World, own: HostFacts, clock: Callable[[], float] = time.time)
 
 
 def _clock_offsets(world: World, clock: Callable[[], float]) -> list[ClockOffset]:
-    """Each rank's clock against rank 0's, on rank 0; nothing on the others. Collective."""
+    """The offset of each rank's clock from rank 0's, on rank 0; nothing on the others. Collective."""
     rounds: list[list[ClockReading]] = []
     for _ in range(READINGS):
-        asked = clock()
-        world.broadcast_bytes(b"")  # nobody reads its clock before rank 0 has asked
+        sent = clock()
+        world.broadcast_bytes(b"")  # no rank reads its clock before rank 0 has
         readings = world.gather(torch.tensor([clock()], dtype=torch.float64))
-        answered = clock()
-        rounds.append([ClockReading(asked, float(reading), answered) for reading in readings])
+        received = clock()
+        rounds.append([ClockReading(sent, float(reading), received) for reading in readings])
     return [clock_offset(of_rank) for of_rank in zip(*rounds, strict=True)]
 
 
@@ -108,8 +108,8 @@ def _hosts(ranks: Sequence[HostFacts], peaks: Sequence[float], topology: Topolog
     for rank, facts in enumerate(ranks):
         known = hosts.setdefault((facts.name, facts.boot), facts)
         known.ranks = known.ranks + 1 if known is not facts else 1
-        if together := set(known.core_numbers) | set(facts.core_numbers):
-            known.core_numbers, known.cores = sorted(together), len(together)
+        if core_numbers := set(known.core_numbers) | set(facts.core_numbers):
+            known.core_numbers, known.cores = sorted(core_numbers), len(core_numbers)
         known.peaks.append(peaks[rank])
         if len(topology.hosts) > 1:
             known.interface = topology.interfaces[topology.rank_hosts[rank]]
@@ -123,8 +123,8 @@ def _judged(hosts: Sequence[HostFacts], settings: Training, exchanged: AllReduce
     lines = [_line(facts) for facts in hosts] if len(hosts) > 1 else []
     if exchanged:
         ranks = sum(facts.ranks for facts in hosts)
-        what = f"all-reduce of {format_units.size(exchanged.bytes)} over {ranks} ranks"
-        lines.append(f"{what}: {format_units.seconds(exchanged.seconds)}")
+        description = f"all-reduce of {format_units.size(exchanged.bytes)} over {ranks} ranks"
+        lines.append(f"{description}: {format_units.seconds(exchanged.seconds)}")
     warnings = [check for check in checks if check.status == "warning"]
     return [*lines, *(f"warning: {check}; try: {check.advice}" for check in warnings)]
 
@@ -132,7 +132,7 @@ def _judged(hosts: Sequence[HostFacts], settings: Training, exchanged: AllReduce
 def _line(facts: HostFacts) -> str:
     ranks = f"{facts.ranks} rank{'s' * (facts.ranks > 1)}"
     each = format_units.flops(sum(facts.peaks) / len(facts.peaks))
-    return f"host {facts.name}: {ranks} of {each}, interface {facts.interface}"
+    return f"host {facts.name}: {ranks} at {each}, interface {facts.interface}"
 
 
 def _refusal(errors: Sequence[Check]) -> DragomanError:

@@ -1,4 +1,4 @@
-"""What the doctor asks of the agent on another host; see launch/calls.py."""
+"""The functions that the doctor calls through the agent on another host; see launch/calls.py."""
 
 TABLE = "dragoman.doctor.calls"
 

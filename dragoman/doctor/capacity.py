@@ -1,4 +1,4 @@
-"""Can the hosts hold and do what the run will ask of them? Pure functions from their facts to checks."""
+"""Do the hosts have what the run needs? Pure functions from their facts to checks."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dragoman.doctor.facts import HostFacts
 from dragoman.plan.needs import Needs
 
 _SLOW = 0.7  # times the median of the others
-_OTHERS_CORES = 0.25  # that programs of others use together; a desktop's own take less
-_IDLE_LOAD = 0.5  # processes per core that may already want to run
+_OTHERS_CORES = 0.25  # cores that other programs may use together; a desktop's own use less
+_IDLE_LOAD = 0.5  # processes per core that may want to run before the host counts as busy
 
 
 def place(hosts: Sequence[HostFacts]) -> list[Check]:
-    """A run folder that training would refuse."""
-    advice = "give another --run"
+    """An error for each host whose run folder training would refuse."""
+    advice = "give another folder with --run"
     return [Check("run", host.name, "error", host.run_problem, advice) for host in hosts if host.run_problem]
 
 
 def disk(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
-    """Free disk against the checkpoints that will be kept."""
+    """Is there disk for the checkpoints that will be kept?"""
     checks = []
     for host in hosts:
         free = host.disk_free_bytes + host.checkpoint_bytes
@@ -30,16 +30,18 @@ def disk(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
         status: Status = "ok"
         if needs:
             each, count = needs.checkpoint_bytes, needs.checkpoints
-            value += f"; {count} checkpoints of {format_units.size(each)} will be there at once"
-            # With room for two a run can begin: the older one is kept until the newer one is whole.
+            value += f"; up to {count} checkpoints of {format_units.size(each)} will be there at once"
+            # With room for two a run can begin: the older is kept until the newer is complete.
             status = "ok" if free >= count * each else "warning" if free >= min(2, count) * each else "error"
-        advice = "make room, or lower checkpoint.keep_last and checkpoint.keep_best" if status != "ok" else ""
+        advice = ""
+        if status != "ok":
+            advice = "free some space, or lower checkpoint.keep_last and checkpoint.keep_best"
         checks.append(Check("disk", host.name, status, value, advice))
     return checks
 
 
 def memory(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
-    """What the ranks will hold against what there is. Activations are estimated, so they only warn."""
+    """Is there memory for the ranks? Activations are estimated, so a lack of memory for them only warns."""
     checks = []
     for host in hosts:
         total, available, ranks = _memory_of(host)
@@ -49,28 +51,28 @@ def memory(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
             state, all_of_it = ranks * needs.state_bytes, ranks * needs.rank_bytes
             value += f"; {ranks} rank{'s' * (ranks > 1)} will need about {format_units.size(all_of_it)}"
             status = "error" if state > total else "warning" if all_of_it > available else "ok"
-        advice = "fewer ranks on this host, or data.split=2" if status == "warning" else ""
+        advice = "start fewer ranks on this host, or set data.split=2" if status == "warning" else ""
         if status == "error":
-            advice = "a smaller model, or fewer ranks on this host: not even weights and moments fit"
+            advice = "use a smaller model or fewer ranks on this host: not even weights and moments fit"
         checks.append(Check("memory", host.name, status, value, advice))
     return checks
 
 
 def ranks(hosts: Sequence[HostFacts]) -> list[Check]:
-    """More ranks than cores take turns."""
+    """Does every rank have a core?"""
     checks = []
     for host in hosts:
         value = f"{host.ranks} rank{'s' * (host.ranks > 1)} on {host.cores} core{'s' * (host.cores > 1)}"
         if host.ranks <= host.cores:
             checks.append(Check("ranks", host.name, "ok", value))
         else:
-            advice = f"at most {host.cores} on this host: ranks that share a core wait for each other"
+            advice = f"start at most {host.cores} on this host: ranks that share a core wait for each other"
             checks.append(Check("ranks", host.name, "warning", value, advice))
     return checks
 
 
 def gpus(hosts: Sequence[HostFacts]) -> list[Check]:
-    """Nothing where no host has one."""
+    """Can every rank use a GPU, and are the drivers the same? No checks if no host has a GPU."""
     if not any(host.gpus.listed for host in hosts):
         return []
     checks = [_gpus_of(host) for host in hosts]
@@ -78,12 +80,13 @@ def gpus(hosts: Sequence[HostFacts]) -> list[Check]:
     for host, driver in drivers[1:]:
         if driver != drivers[0][1]:
             value = f"{driver}; {drivers[0][0].name} has {drivers[0][1]}"
-            checks.append(Check("gpu driver", host.name, "warning", value, "the same driver on every host"))
+            advice = "install the same driver on every host"
+            checks.append(Check("gpu driver", host.name, "warning", value, advice))
     return checks
 
 
 def speed(hosts: Sequence[HostFacts]) -> list[Check]:
-    """Peaks of matrix products: a step takes as long as its slowest rank."""
+    """Is a host slower at matrix products than the others? A step takes as long as its slowest rank."""
     checks = []
     for host in hosts:
         if not host.peaks:
@@ -96,14 +99,14 @@ def speed(hosts: Sequence[HostFacts]) -> list[Check]:
         if lowest >= _SLOW * usual:
             checks.append(Check("speed", host.name, "ok", value))
         else:
-            value += f"; the others have {format_units.flops(usual)}"
-            advice = "end what else runs there, or leave the host out: every step waits for the slowest rank"
+            value += f"; the others reach {format_units.flops(usual)}"
+            advice = "end other programs there, or leave the host out: each step waits for the slowest rank"
             checks.append(Check("speed", host.name, "warning", value, advice))
     return checks
 
 
 def cores(hosts: Sequence[HostFacts]) -> list[Check]:
-    """Do other programs use the cores now? A step waits for the rank that gets least of them."""
+    """Do other programs use the cores now? A step waits for the rank that gets the least of them."""
     checks = []
     for host in hosts:
         used = sum(program.cores for program in host.programs)
@@ -113,13 +116,13 @@ def cores(hosts: Sequence[HostFacts]) -> list[Check]:
             [f"{program.name} uses {program.cores:.2g}" for program in host.programs]
         )
         value = f"other programs use {used:.2g} of {host.cores} cores: {listed}"
-        advice = "end or move them, or start the run when they are done"
+        advice = "end or move them, or start the run once they are done"
         checks.append(Check("cores", host.name, "warning", value, advice))
     return checks
 
 
 def _memory_of(host: HostFacts) -> tuple[float, float, int]:
-    """Total, available, and the ranks that share it: a GPU has one rank, a host's memory has them all."""
+    """Total and available memory, and the ranks that share it: one per GPU, all on a host without GPUs."""
     if host.gpus.usable:
         smallest = min(host.gpus.listed, key=lambda gpu: gpu.free_bytes)
         return smallest.memory_bytes, smallest.free_bytes, 1
@@ -127,24 +130,24 @@ def _memory_of(host: HostFacts) -> tuple[float, float, int]:
 
 
 def _gpus_of(host: HostFacts) -> Check:
-    found = host.gpus
-    if not found.listed:
+    facts = host.gpus
+    if not facts.listed:
         advice = "install NVIDIA's driver there, or leave the host out: the others would wait for its CPU"
         return Check("gpu", host.name, "error", "none; other hosts have some", advice)
-    value = f"{found.usable} of {len(found.listed)} usable: {found.listed[0].name}, driver {found.driver}"
-    if found.cuda is None:
+    value = f"{facts.usable} of {len(facts.listed)} usable: {facts.listed[0].name}, driver {facts.driver}"
+    if facts.cuda is None:
         advice = "install a torch with CUDA: this one computes on the CPU"
         return Check("gpu", host.name, "error", f"{value}; torch was built without CUDA", advice)
-    if found.usable < host.ranks:
-        advice = "fewer ranks on this host, or look at CUDA_VISIBLE_DEVICES"
+    if facts.usable < host.ranks:
+        advice = "start fewer ranks on this host, or check CUDA_VISIBLE_DEVICES"
         return Check("gpu", host.name, "error", f"{value}; {host.ranks} ranks need one each", advice)
-    if found.usable < len(found.listed):
-        advice = "look at CUDA_VISIBLE_DEVICES if all of them are meant"
+    if facts.usable < len(facts.listed):
+        advice = "check CUDA_VISIBLE_DEVICES if the run should use all of them"
         return Check("gpu", host.name, "warning", value, advice)
     return Check("gpu", host.name, "ok", value)
 
 
 def _load(host: HostFacts) -> str:
-    """The load is a minute's mean, so that what the doctor itself does hardly shows in it."""
+    """Words for a busy host. The load is a mean over one minute, so the doctor itself hardly adds to it."""
     is_busy = not host.gpus.usable and host.load > _IDLE_LOAD * host.cores
     return f"; {host.load:.1f} processes wanted its {host.cores} cores in the last minute" if is_busy else ""

@@ -1,4 +1,4 @@
-"""One thing that was looked at: where, what was found, whether it will do, and what to try if not."""
+"""The result of one check: where, what was found, whether it is good enough, and what to try if not."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ _ORDER: tuple[Status, ...] = ("ok", "warning", "error")
 
 @dataclass(frozen=True)
 class Check:
+    """One checked thing on one host, between two, or on all."""
+
     name: str
-    host: str  # or "a to b", or all of them
+    host: str  # or "a to b", or ALL
     status: Status
     value: str
     advice: str = ""
@@ -34,7 +36,7 @@ def failed(checks: Sequence[Check]) -> list[Check]:
 
 
 def verdict(checks: Sequence[Check]) -> str:
-    """One line for people."""
+    """The outcome of all checks in one line."""
     if errors := failed(checks):
         return "failed: " + "; ".join(map(str, errors))
     warnings = sum(check.status == "warning" for check in checks)
@@ -42,7 +44,7 @@ def verdict(checks: Sequence[Check]) -> str:
 
 
 def json_text(checks: Sequence[Check], trial: dict[str, Any] | None = None) -> str:
-    """`trial` is what the ten steps of --train came to."""
+    """The checks as JSON; `trial` is the outcome of the ten steps of --train."""
     result: dict[str, Any] = {"schema": 1, "checks": [asdict(check) for check in checks]}
     if trial is not None:
         result["trial"] = trial

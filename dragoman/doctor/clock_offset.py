@@ -1,4 +1,4 @@
-"""How far another machine's clock is ahead, by asking it and watching one's own clock meanwhile."""
+"""How far another machine's clock is ahead, from readings taken over a connection with a delay."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ READINGS = 5  # the one with the shortest round trip counts
 
 
 class ClockReading(NamedTuple):
-    """One question and its answer, in seconds of the two clocks."""
+    """One reading of the other clock, in seconds of the two clocks."""
 
-    asked: float  # own clock
+    sent: float  # own clock
     there: float
-    answered: float  # own clock
+    received: float  # own clock
 
     @property
     def round_trip(self) -> float:
-        return self.answered - self.asked
+        return self.received - self.sent
 
 
 class ClockOffset(NamedTuple):
@@ -26,6 +26,6 @@ class ClockOffset(NamedTuple):
 
 
 def clock_offset(readings: Sequence[ClockReading]) -> ClockOffset:
-    """By the reading with the shortest round trip, as if it had been taken in the middle of it."""
+    """The offset from the reading with the shortest round trip, taken to lie in the middle of it."""
     best = min(readings, key=lambda reading: reading.round_trip)
-    return ClockOffset(best.there - (best.asked + best.answered) / 2, best.round_trip / 2)
+    return ClockOffset(best.there - (best.sent + best.received) / 2, best.round_trip / 2)

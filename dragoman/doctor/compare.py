@@ -1,4 +1,4 @@
-"""Are the hosts alike where they must be? Pure functions from their facts to checks."""
+"""Do the hosts agree where they must? Pure functions from their facts to checks."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from dragoman import format_units
 from dragoman.doctor.check import ALL, Check
 from dragoman.doctor.facts import HostFacts, is_local
 
-_CLOCK_SECONDS = 1.0  # records are kept by the second
-_FINGERPRINT = 16  # characters that are shown
+_CLOCK_SECONDS = 1.0  # records are matched by the second
+_FINGERPRINT = 16  # characters shown
 
 
 def versions(hosts: Sequence[HostFacts]) -> list[Check]:
+    """Do all hosts have the same Python, torch and Dragoman?"""
     checks = []
     for package in ("python", "torch", "dragoman"):
-        found = [host.versions[package] for host in hosts]
-        usual, others = _usual(found)
+        installed = [host.versions[package] for host in hosts]
+        usual, others = _usual(installed)
         if not others:
             checks.append(Check(package, _everywhere(hosts), "ok", usual))
         for place in others:
-            is_small = package == "python" and _minor(found[place]) == _minor(usual)
+            is_small = package == "python" and _minor(installed[place]) == _minor(usual)
             checks.append(
                 Check(
                     package,
                     hosts[place].name,
                     "warning" if is_small else "error",
-                    f"{found[place]}; {hosts[found.index(usual)].name} has {usual}",
+                    f"{installed[place]}; {hosts[installed.index(usual)].name} has {usual}",
                     f"install the same {package} on every host",
                 )
             )
@@ -35,7 +36,7 @@ def versions(hosts: Sequence[HostFacts]) -> list[Check]:
 
 
 def data(hosts: Sequence[HostFacts]) -> list[Check]:
-    """The same data set everywhere, by its fingerprint."""
+    """Is the data set the same everywhere, by its fingerprint?"""
     checks = []
     sound: list[tuple[HostFacts, str]] = []
     for host in hosts:
@@ -45,31 +46,32 @@ def data(hosts: Sequence[HostFacts]) -> list[Check]:
             checks.append(Check("data", host.name, "error", host.data.problem, _copy(hosts, host.data.hint)))
     if not sound:
         return checks
-    found = [fingerprint for _, fingerprint in sound]
-    usual, others = _usual(found)
+    fingerprints = [fingerprint for _, fingerprint in sound]
+    usual, others = _usual(fingerprints)
     if not others:
         where = _everywhere(hosts) if len(sound) == len(hosts) else ", ".join(host.name for host, _ in sound)
         checks.append(Check("data", where, "ok", f"fingerprint {usual}"))
     for place in others:
-        value = f"fingerprint {found[place]}; {sound[found.index(usual)][0].name} has {usual}"
+        host_with_usual = sound[fingerprints.index(usual)][0].name
+        value = f"fingerprint {fingerprints[place]}; {host_with_usual} has {usual}"
         checks.append(Check("data", sound[place][0].name, "error", value, _copy(hosts, "")))
     return checks
 
 
 def names(hosts: Sequence[HostFacts]) -> list[Check]:
-    """No two hosts have the same name, and no host's own name means loopback."""
+    """Does each host have its own name, and does it resolve to something other than loopback?"""
     if len(hosts) == 1:
         return []
     checks = []
     for name, count in Counter(host.name for host in hosts).items():
         if count > 1:
-            advice = "give each its own: hostnamectl set-hostname NAME"
+            advice = "give each machine its own name: hostnamectl set-hostname NAME"
             checks.append(Check("host name", name, "error", f"{count} machines have this name", advice))
     return [*checks, *map(_own_name, hosts)]
 
 
 def clocks(hosts: Sequence[HostFacts]) -> list[Check]:
-    """Against the first host's, with the time that asking took taken off."""
+    """Does each clock agree with the first host's? The error of reading it does not count."""
     checks = []
     for host in hosts[1:]:
         if (offset := host.clock_offset_seconds) is None:
@@ -80,48 +82,48 @@ def clocks(hosts: Sequence[HostFacts]) -> list[Check]:
         else:
             side = "ahead of" if offset > 0 else "behind"
             value = f"{format_units.seconds(abs(offset))} {side} {hosts[0].name}"
-            advice = "set it by the network (timedatectl set-ntp true): records are put together by time"
+            advice = "set it over the network (timedatectl set-ntp true): records are matched by time"
             checks.append(Check("clock", host.name, "warning", value, advice))
     return checks
 
 
 def interfaces(hosts: Sequence[HostFacts]) -> list[Check]:
-    """The one that carries gradients, and which others there are."""
+    """The interface that carries gradients on each host, and the others."""
     return [Check("interface", host.name, "ok", _interface(host)) for host in hosts]
 
 
 def peer_names(hosts: Sequence[HostFacts], resolved: Sequence[dict[str, list[str]]]) -> list[Check]:
-    """What each host takes the others' names for: `resolved[i]` is host i's view.
+    """Does each host resolve the others' names correctly? `resolved[i]` holds what host i resolves them to.
 
-    Ranks meet by address, so a name that means nothing only matters to who uses it. One that means loopback
-    sends whoever uses it to the wrong machine without a word.
+    Ranks connect by address, so a name that does not resolve matters only to those who use it. A name that
+    resolves to loopback silently leads to the wrong machine.
     """
     checks = []
     for here, view in zip(hosts, resolved, strict=True):
         for other in hosts:
-            found = view.get(other.name, [])
+            addresses = view.get(other.name, [])
             if other is here or other.name == here.name:
                 continue
-            line = f"write '{_address(other)} {other.name}' into /etc/hosts of {here.name}"
-            if any(map(is_local, found)):
-                value = f"{other.name} resolves to {found[0]} there"
-                checks.append(Check("host name", here.name, "error", value, line))
-            elif found and other.addresses and not set(found) & set(other.addresses):
-                value = f"{other.name} resolves to {found[0]} there, which is none of its addresses"
-                checks.append(Check("host name", here.name, "warning", value, line))
+            advice = f"write '{_address(other)} {other.name}' into /etc/hosts of {here.name}"
+            if any(map(is_local, addresses)):
+                value = f"{other.name} resolves to {addresses[0]} there"
+                checks.append(Check("host name", here.name, "error", value, advice))
+            elif addresses and other.addresses and not set(addresses) & set(other.addresses):
+                value = f"{other.name} resolves to {addresses[0]} there, which is not one of its addresses"
+                checks.append(Check("host name", here.name, "warning", value, advice))
     return checks
 
 
 def _own_name(host: HostFacts) -> Check:
-    found = host.own_name_addresses
-    if found and not any(map(is_local, found)):
-        return Check("host name", host.name, "ok", f"resolves to {', '.join(found)}")
-    line = f"in /etc/hosts of {host.name} write '{_address(host)} {host.name}'"
-    if not found:
-        return Check("host name", host.name, "warning", "does not resolve on its own host", line)
-    # As Debian's installer leaves it. We go by address; torchrun --master-addr NAME would wait for ever.
-    value = f"resolves to {found[0]} on its own host: others cannot reach it there"
-    return Check("host name", host.name, "warning", value, f"{line} in place of {found[0]}")
+    addresses = host.own_name_addresses
+    if addresses and not any(map(is_local, addresses)):
+        return Check("host name", host.name, "ok", f"resolves to {', '.join(addresses)}")
+    advice = f"in /etc/hosts of {host.name} write '{_address(host)} {host.name}'"
+    if not addresses:
+        return Check("host name", host.name, "warning", "does not resolve on its own host", advice)
+    # Debian's installer leaves it so. We use addresses; torchrun --master-addr NAME would wait forever.
+    value = f"resolves to {addresses[0]} on its own host: others cannot reach it there"
+    return Check("host name", host.name, "warning", value, f"{advice} instead of {addresses[0]}")
 
 
 def _interface(host: HostFacts) -> str:
@@ -133,7 +135,7 @@ def _interface(host: HostFacts) -> str:
 
 
 def _usual(values: Sequence[str]) -> tuple[str, list[int]]:
-    """The value that most hosts have, of equally many the first one's; and where another one stands."""
+    """The most common value (the first in a tie), and the places of all others."""
     usual = Counter(values).most_common(1)[0][0]
     return usual, [place for place, value in enumerate(values) if value != usual]
 

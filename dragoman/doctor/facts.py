@@ -1,4 +1,4 @@
-"""What a host says of itself: plain values that travel as JSON and are compared elsewhere."""
+"""The facts of a host: plain values that travel as JSON and are compared elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Interface(BaseModel):
     name: str
     is_up: bool
     addresses: list[str]
-    # As the driver says, which is no measure of capacity: a virtual one says 10,000 whatever the link does.
+    # From the driver. It does not measure capacity: a virtual interface says 10,000 whatever the link does.
     reported_megabits: int = 0
 
 
@@ -22,12 +22,12 @@ class Gpu(BaseModel):
 
 
 class GpuFacts(BaseModel):
-    """NVIDIA's driver lists all of them, torch those it may use."""
+    """All GPUs that NVIDIA's driver lists, and how many of them torch may use."""
 
     driver: str | None = None
     listed: list[Gpu] = []
     usable: int = 0
-    cuda: str | None = None  # the version torch was built for; None: built for CPUs
+    cuda: str | None = None  # the version torch was built for; None: CPUs only
 
 
 class DataFacts(BaseModel):
@@ -40,41 +40,41 @@ class DataFacts(BaseModel):
 
 
 class OtherProgram(BaseModel):
-    """One that is not the run's."""
+    """A program that does not belong to the run."""
 
     name: str
-    cores: float  # that it used while the host was looked at
+    cores: float  # used while the host was examined
 
 
 class HostFacts(BaseModel):
-    """One host. What takes time or company to find out has a default, and is filled in by who does."""
+    """One host. Facts that take time, or other hosts, to find out have a default and are filled in later."""
 
     name: str
-    boot: str  # differs between machines, also between those that were cloned from one image
+    boot: str  # differs between machines, even if they were cloned from one image
     versions: dict[str, str]
     data: DataFacts | None = None
     interfaces: list[Interface] = []
     disk_path: str
     disk_free_bytes: int
-    run_problem: str = ""  # why no run can be there
-    checkpoint_bytes: int = 0  # of this run, already on that disk
+    run_problem: str = ""  # why the run folder cannot be used
+    checkpoint_bytes: int = 0  # of this run, already on this disk
     memory_bytes: int
     memory_available_bytes: int
     cores: int
-    core_numbers: list[int] = []  # that the asked process may use; some launchers give each rank its own
+    core_numbers: list[int] = []  # that this process may use; some launchers give each rank its own
     load: float  # processes that want a core, mean over a minute
-    programs: list[OtherProgram] = []  # the busiest, of those that this one can see
+    programs: list[OtherProgram] = []  # the busiest of those visible to this process
     gpus: GpuFacts = GpuFacts()
     peaks: list[float] = []  # FLOP/s of each device, or of each rank
     ranks: int = 1
-    own_name_addresses: list[str] = []  # what its own name resolves to on it
+    own_name_addresses: list[str] = []  # what its name resolves to on the host itself
     clock_offset_seconds: float | None = None  # ahead of the first host
-    clock_error_seconds: float = 0.0  # half the round trip in which the clocks were read
-    interface: str = ""  # by which it reaches the other hosts
+    clock_error_seconds: float = 0.0  # half the round trip of the reading
+    interface: str = ""  # towards the other hosts
 
     @property
     def addresses(self) -> list[str]:
-        """By which others may reach it."""
+        """The addresses at which others may reach it."""
         return [
             address
             for interface in self.interfaces
@@ -85,6 +85,6 @@ class HostFacts(BaseModel):
 
 
 def is_local(address: str) -> bool:
-    """Means something else on every machine, so that nobody else can use it."""
+    """Does the address mean something else on every machine, so that no other host can use it?"""
     parsed = ip_address(address)
     return parsed.is_loopback or parsed.is_link_local

@@ -1,7 +1,4 @@
-"""The GPUs of this host: those the driver lists, and those torch may use.
-
-Written with care; not run on hardware yet.
-"""
+"""The GPUs of this host: those the driver lists, and those torch may use. Not yet run on hardware."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dragoman.doctor.facts import Gpu, GpuFacts
 
 
 def inspect(nvml: Any = None, torch: Any = None) -> GpuFacts:
-    """None of either is a good answer. Libraries other than the real ones can be given."""
+    """The GPUs; empty if there is no driver or no GPU. Tests can pass their own libraries."""
     try:
         nvml = nvml or import_module("pynvml")
         nvml.nvmlInit()
@@ -35,5 +32,5 @@ def _gpu(nvml: Any, handle: object) -> Gpu:
 
 
 def _text(value: str | bytes) -> str:
-    """Older versions of the library give bytes."""
+    """The value as text: older versions of the library give bytes."""
     return value.decode() if isinstance(value, bytes) else value

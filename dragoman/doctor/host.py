@@ -1,4 +1,4 @@
-"""Asks this host about itself. Nothing here speaks to another host, and nothing is written."""
+"""Collects the facts of this host. Nothing here contacts another host or writes anything."""
 
 from __future__ import annotations
 
@@ -33,20 +33,21 @@ _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def inspect(data: str | None = None, run: str = ".", with_peak: bool = False) -> dict[str, Any]:
-    """The facts of this host as JSON values; see `facts.Host`. With the peak it takes a few seconds."""
+    """The facts of this host as JSON values; see `facts.HostFacts`. With the peak it takes a few seconds."""
     neighbours, began = Neighbours(), time.monotonic()
-    found = facts(Path(data) if data else None, Path(run), with_peak)
+    collected = facts(Path(data) if data else None, Path(run), with_peak)
     time.sleep(max(0.0, began + _LOOK_SECONDS - time.monotonic()))
-    found.programs = programs(neighbours)
-    return found.model_dump()
+    collected.programs = programs(neighbours)
+    return collected.model_dump()
 
 
 def programs(neighbours: Neighbours) -> list[OtherProgram]:
-    """The busiest since it first looked."""
+    """The busiest other programs since `neighbours` was made."""
     return [OtherProgram(name=name, cores=cores) for name, cores in neighbours.busiest()]
 
 
 def facts(data: Path | None, run: Path, with_peak: bool = False) -> HostFacts:
+    """All facts of this host but those that need time or other hosts."""
     disk = _existing(run)
     memory = psutil.virtual_memory()
     limit = _memory_limit()
@@ -72,7 +73,7 @@ def facts(data: Path | None, run: Path, with_peak: bool = False) -> HostFacts:
 
 
 def versions() -> dict[str, str]:
-    """A version number says little of code that is being worked on, so its checksum stands beside ours."""
+    """The versions; Dragoman's has a checksum, as a number says little about code being worked on."""
     return {
         "python": platform.python_version(),
         "torch": version("torch"),
@@ -85,14 +86,14 @@ def clock() -> dict[str, float]:
 
 
 def resolve(names: Sequence[str]) -> dict[str, list[str]]:
-    """What names mean on this host; an empty list where a name means nothing."""
+    """The addresses that names resolve to on this host; an empty list for one that does not resolve."""
     return {name: _addresses(name) for name in names}
 
 
 def interfaces() -> list[Interface]:
-    """Those with an IP address, loopback apart."""
+    """The interfaces with an IP address, except loopback."""
     states = psutil.net_if_stats()
-    found = []
+    with_address = []
     for name, entries in psutil.net_if_addrs().items():
         addresses = [
             entry.address.split("%")[0]
@@ -101,10 +102,10 @@ def interfaces() -> list[Interface]:
         ]
         if addresses and name != "lo" and name in states:
             state = states[name]
-            found.append(
+            with_address.append(
                 Interface(name=name, is_up=state.isup, addresses=addresses, reported_megabits=state.speed)
             )
-    return found
+    return with_address
 
 
 def _data(path: Path) -> DataFacts:
@@ -141,20 +142,20 @@ def _addresses(name: str) -> list[str]:
 
 
 def _existing(path: Path) -> Path:
-    """The folder, or the nearest one above it that is there already."""
+    """The folder, or the nearest one above it that exists."""
     return next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
 
 
 def _bytes_below(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # another training is at work there; it is told so later
+        with suppress(FileNotFoundError):  # another training is writing there; the lock reports that later
             total += path.stat().st_size
     return total
 
 
 def _memory_limit() -> int:
-    """Of the container this process may be in."""
+    """The memory limit of the container that this process may be in."""
     for path in map(Path, _MEMORY_LIMITS):
         if path.exists() and (text := path.read_text().strip()).isdigit():
             return int(text)
@@ -170,7 +171,7 @@ def _code_checksum() -> str:
 
 
 def _peaks(usable_gpus: int) -> list[float]:
-    """Of each GPU in turn, or of all cores together."""
+    """The peak FLOP/s of each GPU, or of all cores together."""
     import torch
 
     from dragoman.measure import probes

@@ -1,4 +1,4 @@
-"""Several hosts, each asked through its agent, and every pair of them tried."""
+"""Examines several hosts through their agents, and tries the link of every pair."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 
 class HostAgent(Protocol):
-    """A host that answers; `launch.remote.Remote` is one. Used by one thread at a time."""
+    """Calls functions on a host, as `launch.remote.Remote` does. Used by one thread at a time."""
 
     name: str
 
@@ -34,7 +34,7 @@ class HostAgent(Protocol):
 
 @dataclass
 class Reached:
-    """A host that answered, and what it said."""
+    """A host that answered, and its facts."""
 
     agent: HostAgent
     facts: HostFacts
@@ -47,7 +47,7 @@ def examine(
     settings: Training | None,
     connect: Callable[[str], Any],
 ) -> tuple[list[Check], list[HostFacts]]:
-    """All checks of these hosts, and their facts. `connect` makes the context in which an agent lives."""
+    """All checks of these hosts, and their facts. `connect` opens an agent as a context manager."""
     with ExitStack() as stack:
         agents = [stack.enter_context(connect(host.name)) for host in hosts]
         answers = _at_once(agents, lambda agent: _ask(agent, data, run))
@@ -67,9 +67,10 @@ def _examine_reached(reached: Sequence[Reached], settings: Training | None) -> l
     facts = [each.facts for each in reached]
     names = [each.name for each in facts]
     resolved = _at_once([each.agent for each in reached], lambda agent: agent.call("resolve", names=names))
-    for own, view in zip(facts, resolved, strict=True):
-        own.own_name_addresses = view[own.name]
-        own.clock_offset_seconds = (own.clock_offset_seconds or 0.0) - (facts[0].clock_offset_seconds or 0.0)
+    first_offset = facts[0].clock_offset_seconds or 0.0
+    for host, view in zip(facts, resolved, strict=True):
+        host.own_name_addresses = view[host.name]
+        host.clock_offset_seconds = (host.clock_offset_seconds or 0.0) - first_offset
     attempts = _try_pairs(reached)
     needs = needs_of(facts, settings)
     return [
@@ -93,8 +94,8 @@ def _ask(agent: HostAgent, data: Path | None, run: Path) -> Reached | Check:
 
 
 def _read_clock(reached: Reached) -> None:
-    """Against this machine's clock; the first host's is taken off once all are read."""
-    # A reading's parts are taken in the order in which they are written: asked, there, answered.
+    """Notes the offset from this machine's clock; once all are read, the first host's is subtracted."""
+    # Python evaluates a reading's fields in the order in which they are written: sent, there, received.
     readings = [
         ClockReading(time.time(), reached.agent.call("clock")["unix_seconds"], time.time())
         for _ in range(READINGS)
@@ -103,30 +104,31 @@ def _read_clock(reached: Reached) -> None:
 
 
 def _try_pairs(reached: Sequence[Reached]) -> list[ConnectionAttempt]:
-    """Both ways of opening a connection, and the rates, of each pair; pairs without a common host at once."""
+    """Connects each pair in both directions and measures its rates; pairs without a common host at once."""
     attempts: list[ConnectionAttempt] = []
     for chosen in pairs.rounds(len(reached)):
-        for found in _at_once(chosen, lambda pair: _try_both_ways(reached[pair[0]], reached[pair[1]])):
-            attempts += found
+        for of_pair in _at_once(chosen, lambda pair: _try_both_ways(reached[pair[0]], reached[pair[1]])):
+            attempts += of_pair
     return attempts
 
 
 def _try_both_ways(first: Reached, second: Reached) -> list[ConnectionAttempt]:
-    """The rates of both directions are measured over one connection."""
+    """Connects in both directions; one connection is enough to measure the rates both ways."""
     return [_try(first, second, measured=True), _try(second, first, measured=False)]
 
 
 def _try(sender: Reached, receiver: Reached, measured: bool) -> ConnectionAttempt:
-    door = receiver.agent.call("listen")
-    name = receiver.agent.name.rpartition("@")[2]  # as the user named it, without the user
-    known = sender.agent.call("resolve", names=[name])[name]
-    addresses = list(dict.fromkeys([*known, *receiver.facts.addresses]))
+    listener = receiver.agent.call("listen")
+    name = receiver.agent.name.rpartition("@")[2]  # `user@host` as given, without the user
+    resolved = sender.agent.call("resolve", names=[name])[name]
+    addresses = list(dict.fromkeys([*resolved, *receiver.facts.addresses]))
+    port = listener["port"]
     answer = sender.agent.call(
-        "connect", addresses=addresses, port=door["port"], token=door["token"], measured=measured
+        "connect", addresses=addresses, port=port, token=listener["token"], measured=measured
     )
     connection = TriedConnection.model_validate(answer)
     sender.facts.interface = sender.facts.interface or connection.interface
-    return ConnectionAttempt(sender.facts.name, receiver.facts.name, door["port"], door["ports"], connection)
+    return ConnectionAttempt(sender.facts.name, receiver.facts.name, port, listener["ports"], connection)
 
 
 Item = TypeVar("Item")

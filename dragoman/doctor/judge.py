@@ -1,4 +1,4 @@
-"""All checks that follow from the hosts' facts, in the order in which they are shown."""
+"""All checks that follow from the hosts' facts, in the order shown."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from dragoman.plan import needs
 from dragoman.plan.needs import Needs
 
 
-def judge(hosts: Sequence[HostFacts], wanted: Needs | None) -> list[Check]:
+def judge(hosts: Sequence[HostFacts], run_needs: Needs | None) -> list[Check]:
+    """Compares the hosts with each other and with the run's needs."""
     return [
         *compare.versions(hosts),
         *compare.data(hosts),
         *compare.names(hosts),
         *compare.clocks(hosts),
         *compare.interfaces(hosts),
-        *capacity.disk(hosts, wanted),
-        *capacity.memory(hosts, wanted),
+        *capacity.disk(hosts, run_needs),
+        *capacity.memory(hosts, run_needs),
         *capacity.ranks(hosts),
         *capacity.gpus(hosts),
         *capacity.speed(hosts),
@@ -29,6 +30,6 @@ def judge(hosts: Sequence[HostFacts], wanted: Needs | None) -> list[Check]:
 
 
 def needs_of(hosts: Sequence[HostFacts], settings: Training | None) -> Needs | None:
-    """What the run will need; None without a config, or where no host has the data."""
+    """What the run needs; None without a config, or if no host has the data."""
     data = next((host.data for host in hosts if host.data and host.data.fingerprint), None)
     return needs.of(settings, data.vocabulary, data.sentence_tokens) if settings and data else None

@@ -1,7 +1,7 @@
-"""The link between two hosts, tried with plain sockets: one host listens, the other connects and measures.
+"""Tries the link between two hosts with plain sockets: one host listens, the other connects and measures.
 
-The listener takes any free port, as gloo does for gradients. It ends by itself, and serves nobody but who
-knows its token: on the way to a host, an address may turn out to be another machine's, or one's own.
+The listener takes any free port, as gloo does for gradients. It ends by itself and serves only peers that
+know its token: an address may turn out to belong to another machine, or to the one that connects.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _CONNECT_SECONDS = 2.0
 _ANSWER_SECONDS = 15.0
 _BURST_SECONDS = 0.25  # shorter ones measure buffers rather than the link
-_BURST_ROUND_TRIPS = 20  # and over a long way TCP first has to find the rate
+_BURST_ROUND_TRIPS = 20  # a burst also lasts this long: over a long way TCP first has to find the rate
 _FIRST_BURST = 1 << 18
 _LARGEST_BURST = 1 << 28
 _ECHOES = 20
 _CHUNK = bytes(1 << 20)
-_REQUEST = struct.Struct("!cQ")  # what to do, with how many bytes
+_REQUEST = struct.Struct("!cQ")  # what to do, and the number of bytes
 _SEND, _RECEIVE, _DONE = b"s", b"r", b"."
 _TOKEN_BYTES = 16
 
 
 class TriedConnection(BaseModel):
-    """What came of connecting from one host to another; rates and round trip where it worked."""
+    """The outcome of connecting from one host to another, with rates and round trip if it worked."""
 
     address: str = ""
     interface: str = ""  # of the host that connected
@@ -48,7 +48,7 @@ class TriedConnection(BaseModel):
 
 
 def listen(seconds: float = 30.0) -> dict[str, Any]:
-    """Opens a port for so long, served by a thread; the port, a token, and the range ports are taken from."""
+    """Opens a port for this long, served by a thread; returns it, a token and the range ports come from."""
     server = _server()
     token = secrets.token_bytes(_TOKEN_BYTES)
     threading.Thread(
@@ -59,20 +59,20 @@ def listen(seconds: float = 30.0) -> dict[str, Any]:
 
 
 def connect(addresses: Sequence[str], port: int, token: str, measured: bool = True) -> dict[str, Any]:
-    """Connects to the first address that answers with the token; if none does, what came of the first."""
+    """Connects to the first address that answers with the token; if none does, the outcome of the first."""
     tried = []
     for address in addresses:
         if not is_local(address):
             tried.append(_try(address, port, bytes.fromhex(token), measured))
             if not tried[-1].failure:
                 return tried[-1].model_dump()
-    first = tried[0] if tried else TriedConnection(failure="it has no address that others could reach")
+    first = tried[0] if tried else TriedConnection(failure="the host has no address that others can reach")
     return first.model_dump()
 
 
 def _server() -> socket.socket:
     if socket.has_dualstack_ipv6():
-        with suppress(OSError):  # a kernel may know IPv6 and have it switched off
+        with suppress(OSError):  # a kernel may support IPv6 and have it switched off
             return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", 0))
 
@@ -81,10 +81,10 @@ def _serve(server: socket.socket, token: bytes, deadline: float) -> None:
     with server:
         while (left := deadline - time.monotonic()) > 0:
             server.settimeout(left)
-            with suppress(OSError):  # who breaks off, breaks off
+            with suppress(OSError):  # the peer closed the connection
                 peer, _ = server.accept()
                 with peer:
-                    peer.settimeout(_CONNECT_SECONDS)  # who says nothing must not keep others waiting
+                    peer.settimeout(_CONNECT_SECONDS)  # a silent peer must not keep others waiting
                     if secrets.compare_digest(_read(peer, _TOKEN_BYTES), token):
                         peer.sendall(token)
                         peer.settimeout(_ANSWER_SECONDS)
@@ -92,10 +92,10 @@ def _serve(server: socket.socket, token: bytes, deadline: float) -> None:
 
 
 def _answer(peer: socket.socket) -> None:
-    """Does what it is asked to until the other end closes."""
+    """Serves the peer's requests until it closes the connection."""
     while True:
-        what, nbytes = _REQUEST.unpack(_read(peer, _REQUEST.size))
-        if what == _SEND:
+        request, nbytes = _REQUEST.unpack(_read(peer, _REQUEST.size))
+        if request == _SEND:
             _drain(peer, nbytes)
             peer.sendall(_DONE)
         else:
@@ -110,12 +110,12 @@ def _try(address: str, port: int, token: bytes, measured: bool) -> TriedConnecti
             peer.sendall(token)
             if _read(peer, _TOKEN_BYTES) != token:
                 raise ConnectionResetError
-            found = TriedConnection(address=address, interface=interface_towards(address))
-            return found.model_copy(update=_measure(peer)) if measured else found
+            connected = TriedConnection(address=address, interface=interface_towards(address))
+            return connected.model_copy(update=_measure(peer)) if measured else connected
     except ConnectionRefusedError:
         return TriedConnection(address=address, failure="refused")
     except ConnectionError:
-        return TriedConnection(address=address, failure="connected, then broken off")
+        return TriedConnection(address=address, failure="connected, then closed by the other side")
     except TimeoutError:
         return TriedConnection(address=address, failure="no answer")
     except OSError as error:
@@ -123,13 +123,13 @@ def _try(address: str, port: int, token: bytes, measured: bool) -> TriedConnecti
 
 
 def _measure(peer: socket.socket) -> dict[str, float]:
-    take, give = partial(_ask_to_take, peer), partial(_ask_to_give, peer)
-    round_trip = min(_timed(take, 0) for _ in range(_ECHOES))
+    send, receive = partial(_send_burst, peer), partial(_receive_burst, peer)
+    round_trip = min(_timed(send, 0) for _ in range(_ECHOES))
     enough = max(_BURST_SECONDS, _BURST_ROUND_TRIPS * round_trip)
     return {
         "round_trip_seconds": round_trip,
-        "sent_bits_per_second": _rate(take, enough),
-        "received_bits_per_second": _rate(give, enough),
+        "sent_bits_per_second": _rate(send, enough),
+        "received_bits_per_second": _rate(receive, enough),
     }
 
 
@@ -147,13 +147,13 @@ def _timed(burst: Callable[[int], None], nbytes: int) -> float:
     return time.perf_counter() - began
 
 
-def _ask_to_take(peer: socket.socket, nbytes: int) -> None:
+def _send_burst(peer: socket.socket, nbytes: int) -> None:
     peer.sendall(_REQUEST.pack(_SEND, nbytes))
     _fill(peer, nbytes)
     _read(peer, len(_DONE))
 
 
-def _ask_to_give(peer: socket.socket, nbytes: int) -> None:
+def _receive_burst(peer: socket.socket, nbytes: int) -> None:
     peer.sendall(_REQUEST.pack(_RECEIVE, nbytes))
     _drain(peer, nbytes)
 

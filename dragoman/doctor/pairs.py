@@ -1,4 +1,4 @@
-"""Every pair of hosts: in which order they are measured, and what the measurements mean."""
+"""All pairs of hosts: the order in which they are measured, and checks from the measurements."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ConnectionAttempt:
     sender: str
     receiver: str
     port: int
-    ports: str  # the range that the receiver's kernel takes ports from
+    ports: str  # the range from which the receiver's kernel takes ports
     connection: TriedConnection
 
 
 def rounds(hosts: int) -> list[list[tuple[int, int]]]:
-    """All pairs in rounds in which each host is in one pair only: a link that is measured twice is shared."""
+    """All pairs, in rounds with each host in one pair: two measurements at once would share its link."""
     waiting = list(combinations(range(hosts), 2))
-    found = []
+    rounds_so_far = []
     while waiting:
         busy: set[int] = set()
         chosen = []
@@ -39,9 +39,9 @@ def rounds(hosts: int) -> list[list[tuple[int, int]]]:
             if not busy & set(pair):
                 chosen.append(pair)
                 busy |= set(pair)
-        found.append(chosen)
+        rounds_so_far.append(chosen)
         waiting = [pair for pair in waiting if pair not in chosen]
-    return found
+    return rounds_so_far
 
 
 def ports(attempts: Sequence[ConnectionAttempt]) -> list[Check]:
@@ -57,14 +57,14 @@ def ports(attempts: Sequence[ConnectionAttempt]) -> list[Check]:
             f"{attempt.connection.address or attempt.receiver} port {attempt.port}: "
             f"{attempt.connection.failure}",
             f"let {attempt.sender} reach TCP ports {attempt.ports} of {attempt.receiver} (firewall, security "
-            "group): gradients use ports that the system picks",
+            "group): gradients use ports that the kernel picks",
         )
         for attempt in failures
     ]
 
 
 def links(attempts: Sequence[ConnectionAttempt]) -> list[Check]:
-    """Rates both ways and the round trip. A pair much slower than the others is named."""
+    """The rates both ways and the round trip of each pair; a warning for one much slower than the others."""
     measured = [attempt for attempt in attempts if attempt.connection.sent_bits_per_second]
     rates = [_rates(attempt) for attempt in measured]
     checks = []
@@ -76,7 +76,7 @@ def links(attempts: Sequence[ConnectionAttempt]) -> list[Check]:
             f"{format_units.rate(there)} there, {format_units.rate(back)} back, "
             f"round trip {format_units.seconds(attempt.connection.round_trip_seconds)}"
         )
-        advice = "look for other traffic and at the rate that was ordered" if is_slow else ""
+        advice = "check for other traffic, and check the ordered rate" if is_slow else ""
         status: Status = "warning" if is_slow else "ok"
         checks.append(Check("link", f"{attempt.sender} to {attempt.receiver}", status, value, advice))
     return checks
@@ -85,23 +85,23 @@ def links(attempts: Sequence[ConnectionAttempt]) -> list[Check]:
 def exchange(
     hosts: Sequence[HostFacts], attempts: Sequence[ConnectionAttempt], needs: Needs | None
 ) -> list[Check]:
-    """A step's exchange over the slowest link against its computing at the measured peak."""
+    """Would a step's exchange over the slowest link take longer than its computing at the measured peak?"""
     rates = [min(_rates(attempt)) for attempt in attempts if attempt.connection.sent_bits_per_second]
     if not needs or not rates:
         return []
     rank_hosts = [number for number, host in enumerate(hosts) for _ in range(host.ranks)]
     nbytes = bytes_per_host(rank_hosts, needs.gradient_bytes)
     wire_seconds = 8 * nbytes / min(rates)
-    value = f"{format_units.size(nbytes)} a step out of each host, "
+    value = f"each host sends {format_units.size(nbytes)} per step, "
     value += f"{format_units.seconds(wire_seconds)} on the slowest link"
     peak = sum(sum(host.peaks) for host in hosts)
     if not peak:
         return [Check("exchange", ALL, "ok", value)]
     computing_seconds = needs.step_flops / peak
-    value += f"; computing takes {format_units.seconds(computing_seconds)} or more"
+    value += f"; computing takes at least {format_units.seconds(computing_seconds)}"
     if wire_seconds <= computing_seconds:
         return [Check("exchange", ALL, "ok", value)]
-    advice = "sync.mode=auto, or larger steps (data.step): the devices would wait for the network"
+    advice = "set sync.mode=auto, or make steps larger (data.step): the devices would wait for the network"
     return [Check("exchange", ALL, "warning", value, advice)]
 
 

@@ -1,4 +1,4 @@
-"""`dragoman doctor`: this machine alone, or several hosts; then, if asked for, ten real steps on them."""
+"""`dragoman doctor`: examines this machine or several hosts, and on request makes ten real steps on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dragoman.measure.neighbours import Neighbours
 
 @dataclass(frozen=True)
 class DoctorRequest:
-    """What to look at. Without hosts, this machine."""
+    """What to check. Without hosts, this machine."""
 
     hosts: Sequence[LaunchHost]
     data: Path | None
@@ -35,8 +35,10 @@ class DoctorRequest:
 
 @dataclass(frozen=True)
 class Result:
+    """The checks and the outcome of the ten steps, to print or to return as JSON."""
+
     checks: list[Check]
-    steps: dict[str, Any] | None  # what the ten steps came to
+    steps: dict[str, Any] | None  # the outcome of the ten steps, if they were made
 
     @property
     def exit_code(self) -> int:
@@ -53,7 +55,7 @@ class Result:
 
 def run(request: DoctorRequest) -> Result:
     if request.with_steps and not (request.settings and request.data):
-        raise UsageError("--train needs a config and data", hint="add --config CONFIG --data DATA")
+        raise UsageError("--train needs a config and a data set", hint="add --config CONFIG --data DATA")
     checks, hosts = _examine(request)
     if not request.with_steps or failed(checks):
         return Result(checks, None)

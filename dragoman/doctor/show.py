@@ -1,4 +1,4 @@
-"""Checks for people: a table on a terminal, plain lines elsewhere."""
+"""Prints checks: a table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show(checks: Sequence[Check], console: Console | None = None) -> None:
 
 
 def lines(checks: Sequence[Check]) -> list[str]:
-    """A line for each, and a second one where there is something to do."""
+    """A line for each check, and a second one if there is something to try."""
     names, hosts = (max((len(getattr(c, field)) for c in checks), default=0) for field in ("name", "host"))
     text = []
     for check in checks:
@@ -39,8 +39,8 @@ def _table(checks: Sequence[Check]) -> Table:
     for title in ("", "check", "host", "found, and what to try"):
         table.add_column(title, overflow="fold", no_wrap=title in ("", "check"))
     for check in checks:
-        found = Text(check.value)
+        text = Text(check.value)
         if check.advice:
-            found.append(f"\ntry: {check.advice}", style="bold")
-        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, Text(check.host), found)
+            text.append(f"\ntry: {check.advice}", style="bold")
+        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, Text(check.host), text)
     return table

@@ -1,7 +1,7 @@
-"""Ten real steps of a config on all hosts, by the way a training takes, and what they came to.
+"""`doctor --train`: makes ten real steps of a config on all hosts and reports how they went.
 
-It is a training in a temporary folder that stops at its tenth step: same launcher, precision, backend and
-exchange. So what it says is what a run would meet, and it ends in a block to paste into a bug report.
+It is a training in a temporary folder that stops at its tenth step, with the launcher, precision, backend and
+exchange of a real one. So it meets whatever a run would meet. It ends in a block to paste into a bug report.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FOLDER = re.compile(r"dragoman-doctor-[0-9a-f]{16}")
 
 
 def run(hosts: Sequence[LaunchHost], settings: Training, data: Path) -> tuple[dict[str, Any] | None, Check]:
-    """What the steps came to, if they were made, and whether that will do. What ranks say goes to stderr."""
+    """The outcome of the steps, if they were made, and the check on it. The ranks' output goes to stderr."""
     hosts = hosts or [LaunchHost("localhost")]
     folder = Path(tempfile.gettempdir(), f"dragoman-doctor-{secrets.token_hex(8)}")
     options = ["--data", str(data.absolute()), "--run", str(folder)]
@@ -46,23 +46,23 @@ def run(hosts: Sequence[LaunchHost], settings: Training, data: Path) -> tuple[di
         with redirect_stdout(sys.stderr):
             code = ssh.run(launched, hosts)
         if code:
-            return None, _failed(f"ended with exit code {code}; what was said stands above")
+            return None, _failed(f"ended with exit code {code}; the reason is in the output above")
         with Remote(hosts[0].name, table=calls.TABLE) as first:
-            found = first.call("trial_outcome", folder=str(folder))
+            figures = first.call("trial_outcome", folder=str(folder))
     except DragomanError as error:
         return None, _failed(error.what, error.hint)
     finally:
         _clear(hosts, folder)
-    return found, _judged(found)
+    return figures, _judged(figures)
 
 
 def outcome(folder: str) -> dict[str, Any]:
-    """Of a trial on this host, from its records."""
+    """The outcome of a trial on this host, from its records."""
     records = database.read(RunFolder(Path(folder)).records)
     facts, steps = records.facts, records.steps
     settled = slice(_SETTLING_STEPS, None)
     seconds, tokens = steps["seconds"][settled], steps["target_tokens"][settled]
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "steps": len(steps["step"]),
         "bad_steps": int(np.nansum(steps["is_bad"])),
         "first_loss": float(steps["loss"][0]),
@@ -79,36 +79,39 @@ def outcome(folder: str) -> dict[str, Any]:
         "way": str(facts.way),
     }
     if len(seconds):
-        found["step_seconds"] = float(np.median(seconds))
-        found["tokens_per_second"] = float(tokens.sum() / seconds.sum())
-        found["exchange_share"] = float(records.phase("exchange")[settled].mean() / seconds.mean())
+        values["step_seconds"] = float(np.median(seconds))
+        values["tokens_per_second"] = float(tokens.sum() / seconds.sum())
+        values["exchange_share"] = float(records.phase("exchange")[settled].mean() / seconds.mean())
     for probe in records.probes_of("link"):
-        found |= {f"link_{name}": value for name, value in probe.numbers.items()}
-    return found
+        values |= {f"link_{name}": value for name, value in probe.numbers.items()}
+    return values
 
 
 def remove(folder: str) -> None:
-    """Of a trial on this host, and nothing else."""
+    """Removes the folder of a trial on this host; refuses any other folder."""
     if _FOLDER.fullmatch(Path(folder).name):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def described(found: dict[str, Any] | None, hosts: Sequence[HostFacts]) -> dict[str, Any] | None:
-    """With what the hosts said of themselves."""
-    return found and found | {"versions": hosts[0].versions, "drivers": [host.gpus.driver for host in hosts]}
+def described(figures: dict[str, Any] | None, hosts: Sequence[HostFacts]) -> dict[str, Any] | None:
+    """The outcome with the hosts' versions and drivers added."""
+    return figures and figures | {
+        "versions": hosts[0].versions,
+        "drivers": [host.gpus.driver for host in hosts],
+    }
 
 
-def block(found: dict[str, Any], verdict: str) -> str:
-    """To paste into a bug report."""
-    places = zip(found["hosts"], found["interfaces"], strict=True)
-    driver = next((driver for driver in found["drivers"] if driver), None)
+def block(figures: dict[str, Any], verdict: str) -> str:
+    """The outcome as text to paste into a bug report."""
+    places = zip(figures["hosts"], figures["interfaces"], strict=True)
+    driver = next((driver for driver in figures["drivers"] if driver), None)
     lines = {
-        "versions": ", ".join(f"{name} {version}" for name, version in found["versions"].items()),
+        "versions": ", ".join(f"{name} {version}" for name, version in figures["versions"].items()),
         "hosts": ", ".join(f"{name} ({interface})" for name, interface in places),
-        "devices": f"{found['ranks']} ranks on {found['device']}{f', driver {driver}' if driver else ''}",
-        "exchange": _exchange(found),
-        "steps": _steps(found),
-        "loss": f"{found['first_loss']:.4f} at the first, {found['last_loss']:.4f} at the last",
+        "devices": f"{figures['ranks']} ranks on {figures['device']}{f', driver {driver}' if driver else ''}",
+        "exchange": _exchange(figures),
+        "steps": _steps(figures),
+        "loss": f"{figures['first_loss']:.4f} at the first, {figures['last_loss']:.4f} at the last",
         "verdict": verdict,
     }
     return "\n".join(
@@ -116,22 +119,22 @@ def block(found: dict[str, Any], verdict: str) -> str:
     )
 
 
-def _exchange(found: dict[str, Any]) -> str:
-    if found["ranks"] == 1:
+def _exchange(figures: dict[str, Any]) -> str:
+    if figures["ranks"] == 1:
         return "none: one rank"
-    text = f"{found['backend']}, {found['way']}"
-    if "link_bits_per_second" in found:
-        text += f"; link {format_units.rate(found['link_bits_per_second'])}"
-        text += f", round trip {format_units.seconds(found['link_round_trip_seconds'])}"
+    text = f"{figures['backend']}, {figures['way']}"
+    if "link_bits_per_second" in figures:
+        text += f"; link {format_units.rate(figures['link_bits_per_second'])}"
+        text += f", round trip {format_units.seconds(figures['link_round_trip_seconds'])}"
     return text
 
 
-def _steps(found: dict[str, Any]) -> str:
-    text = f"{found['steps']} made, {found['precision']}"
-    if "step_seconds" in found:
-        text += f"; {format_units.seconds(found['step_seconds'])} each, "
-        text += f"{format_units.count(found['tokens_per_second'])} target tokens/s, "
-        text += f"{format_units.share(found['exchange_share'])} in the exchange"
+def _steps(figures: dict[str, Any]) -> str:
+    text = f"{figures['steps']} made, {figures['precision']}"
+    if "step_seconds" in figures:
+        text += f"; {format_units.seconds(figures['step_seconds'])} each, "
+        text += f"{format_units.count(figures['tokens_per_second'])} target tokens/s, "
+        text += f"{format_units.share(figures['exchange_share'])} in the exchange"
     return text
 
 
@@ -144,13 +147,13 @@ def _shortened(settings: Training) -> Training:
     )
 
 
-def _judged(found: dict[str, Any]) -> Check:
-    if found["steps"] < STEPS:
-        return _failed(f"{found['steps']} of {STEPS} were made")
-    if found["bad_steps"]:
-        value = f"{found['bad_steps']} of {STEPS} had a gradient that is not finite"
-        return Check("steps", ALL, "warning", value, "train.precision=bf16 or fp32, or a lower train.rate")
-    return Check("steps", ALL, "ok", _steps(found))
+def _judged(figures: dict[str, Any]) -> Check:
+    if figures["steps"] < STEPS:
+        return _failed(f"{figures['steps']} of {STEPS} were made")
+    if figures["bad_steps"]:
+        value = f"{figures['bad_steps']} of {STEPS} had a gradient that is not finite"
+        return Check("steps", ALL, "warning", value, "set train.precision=bf16 or fp32, or lower train.rate")
+    return Check("steps", ALL, "ok", _steps(figures))
 
 
 def _failed(value: str, advice: str = "") -> Check:
@@ -164,4 +167,4 @@ def _clear(hosts: Sequence[LaunchHost], folder: Path) -> None:
             try:
                 remote.call("remove_trial", folder=str(folder))
             except DragomanError as error:
-                terminal.warn(f"{folder} may be left on {remote.name}: {error.what}")
+                terminal.warn(f"could not remove {folder} on {remote.name}: {error.what}")

@@ -1,5 +1,4 @@
-"""The cost model of a step, shared by advice about a run and by plans for one.
+"""`dragoman plan`: forecasts the time, money, disk and memory of a run with the model in `cost`. No torch.
 
-`flops`, `size`, `needs`, `step` and `gpu_types` are the model: pure arithmetic, which `explain`, `doctor` and
-`sync` use too. The others make plans with it. No torch here, but for the ranks of a calibration.
+`doctor` checks hosts against `needs`, and `report` compares a run with its plan.
 """

@@ -1,4 +1,4 @@
-"""The same run on other clusters and by other ways of exchanging: what is cheapest, what is fastest."""
+"""Forecasts the run on other clusters and with other exchanges, and picks the fastest and the cheapest."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.forecast import Forecast
 
 HOSTS = (1, 2, 4, 8)
-LINKS = (1e9, 10e9, 100e9)  # bits per second, as they are ordered
+LINKS = (1e9, 10e9, 100e9)  # bits per second, as ordered
 LARGER_STEP = 4  # times the tokens
-# How gradients travel, and how many times the config's tokens a step has.
+# By name: how gradients travel, and the tokens of a step as a multiple of the config's.
 WAYS = {
     "fp32": (ExchangeWay(), 1),
     "bf16": (ExchangeWay(wire="bf16"), 1),
@@ -23,14 +23,14 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Alternative:
-    """All alternatives train on as many tokens."""
+    """The run elsewhere. All alternatives train on the same number of tokens."""
 
     way: str
     forecast: Forecast
 
     @property
     def learns_the_same(self) -> bool:
-        """Larger steps make fewer updates, and DiLoCo's replicas each follow their own way for a while."""
+        """False with larger steps, which make fewer updates, and with DiLoCo, whose replicas train apart."""
         return self.forecast.tokens == 1 and not self.forecast.way.has_replicas
 
     @property
@@ -45,30 +45,30 @@ class Alternative:
 
 
 def alternatives(base: Forecast) -> list[Alternative]:
-    """By hosts, link and way; a link that was given or measured stands beside those on sale."""
+    """All combinations of hosts, link and way. The link given or measured is added to those on sale."""
     links = [PlannedLink.ordered(bits) for bits in LINKS]
-    own = base.cluster.link
-    if own and own.name not in [link.name for link in links]:
-        links.insert(0, own)
-    found = []
+    planned = base.cluster.link
+    if planned and planned.name not in [link.name for link in links]:
+        links.insert(0, planned)
+    combinations = []
     for hosts in HOSTS:
         for link in links if hosts > 1 else [None]:
             cluster = Cluster(hosts, base.cluster.workers, link)
-            found += [
+            combinations += [
                 Alternative(name, replace(base, cluster=cluster, way=way, tokens=tokens))
                 for name, (way, tokens) in WAYS.items()
                 if cluster.ranks > 1 or name == "fp32"
             ]
-    return found
+    return combinations
 
 
 def fastest(among: Sequence[Alternative]) -> Alternative:
-    """Of those that learn the same."""
+    """The fastest of those that learn the same."""
     return min(_alike(among), key=lambda each: each.forecast.seconds.value)
 
 
 def cheapest(among: Sequence[Alternative]) -> Alternative:
-    """Of those that learn the same, by the hours of all hosts together: they cost the same each."""
+    """The cheapest of those that learn the same: the fewest host-hours, as all hosts have the same price."""
     return min(_alike(among), key=lambda each: each.host_hours)
 
 

@@ -1,4 +1,4 @@
-"""Machines that are not rented yet: how many, how many ranks on each, and what joins them."""
+"""The machines to plan for: how many hosts, how many ranks on each, and the link between them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from dragoman.figures import ordered_link
 from dragoman.plan.estimate import Estimate
 
-# Of a rate as ordered, what gradients get. Headers take 4 to 6 % of a full frame; 94 % were measured between
-# hosts held to 100 Mbit/s and to 1 Gbit/s. An order is not a capacity: a shared link carries less, and public
-# runs on an order of 1 Gbit/s carried 1.4 to 1.9.
+# The share of the ordered rate that gradients get: expected, least and most. Headers take 4 to 6 % of a full
+# frame; 94 % was measured between hosts limited to 100 Mbit/s and to 1 Gbit/s. The ordered rate is not the
+# capacity: a shared link carries less, and public runs on an ordered 1 Gbit/s carried 1.4 to 1.9.
 CARRIED = (0.94, 0.75, 1.9)
-# One process does not fill a fast link through sockets.
+# One process cannot fill a fast link through sockets.
 FAST_BITS_PER_SECOND = 10e9
 CARRIED_FAST = (0.7, 0.25, 0.95)
 ROUND_TRIP = Estimate(0.0002, 0.00005, 0.001, "usual within a data centre")
@@ -19,20 +19,21 @@ ROUND_TRIP = Estimate(0.0002, 0.00005, 0.001, "usual within a data centre")
 
 @dataclass(frozen=True)
 class PlannedLink:
-    """Between two machines. A run's own measurement is what its gradients got; an order is only an order."""
+    """The link between two machines, as ordered or as measured by a run."""
 
-    bits_per_second: Estimate  # of gradients
+    bits_per_second: Estimate  # that gradients get
     round_trip_seconds: Estimate
     name: str
 
     @classmethod
     def ordered(cls, bits: float) -> PlannedLink:
         value, low, high = CARRIED if bits <= FAST_BITS_PER_SECOND else CARRIED_FAST
-        source = f"{value:.0%} of the order, {low:.0%} to {high:.0%}"
+        source = f"{value:.0%} of the ordered rate, {low:.0%} to {high:.0%}"
         return cls(Estimate(bits * value, bits * low, bits * high, source), ROUND_TRIP, named(bits))
 
     @classmethod
     def parse(cls, text: str) -> PlannedLink:
+        """The link that an option such as `1gbit` orders."""
         return cls.ordered(ordered_link(text))
 
 
@@ -58,6 +59,6 @@ class Cluster:
 
 
 def named(bits: float) -> str:
-    """1 Gbit/s"""
+    """A rate in words: `1 Gbit/s`."""
     scaled, unit = (bits / 1e9, "Gbit/s") if bits >= 1e9 else (bits / 1e6, "Mbit/s")
     return f"{scaled:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""A plan as JSON: what `plan --json` prints, and what stands in a run folder as plan.json."""
+"""A plan as JSON: what `plan --json` prints and `plan --for RUN` saves as plan.json."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Amount = Annotated[float, Field(ge=0, le=1e24, allow_inf_nan=False)]
 
 
 class Number(BaseModel):
-    """An estimate, read back."""
+    """An estimate read from plan.json."""
 
     value: Amount
     low: Amount
@@ -36,7 +36,7 @@ class Steps(Number):
 
 
 class Saved(BaseModel):
-    """As much of a plan.json as a report needs. Seconds."""
+    """The part of plan.json that a report needs. Times are in seconds."""
 
     schema_version: int
     cluster: str
@@ -59,52 +59,53 @@ def save(plan: Plan, path: Path) -> None:
 
 
 def load(path: Path) -> Saved | None:
-    """None where no plan was made."""
+    """The plan saved at this path, or None if there is none."""
     if not path.exists():
         return None
-    with reading(path, RecordsError, hint="remove it, or make it again: dragoman plan"):
+    with reading(path, RecordsError, hint="remove it, or write it again with dragoman plan --for RUN"):
         return Saved.model_validate_json(path.read_bytes())
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    made = plan.forecast
-    table = alternatives.alternatives(made)
-    money = made.money
+    """The plan as JSON values."""
+    forecast = plan.forecast
+    table = alternatives.alternatives(forecast)
+    money = forecast.money
     return {
         "schema_version": SCHEMA,
-        "cluster": str(made.cluster),
-        "hosts": made.cluster.hosts,
-        "workers": made.cluster.workers,
-        "ranks": made.cluster.ranks,
-        "device": made.pace.device,
-        "exchange": str(made.way),
-        "parameters": made.work.parameters,
-        "flops_per_step": made.work.flops_per_step(),
-        "bytes_per_step_per_host": made.costs["value"].wire_bytes,
-        "link_bits_per_second": _link(made),
+        "cluster": str(forecast.cluster),
+        "hosts": forecast.cluster.hosts,
+        "workers": forecast.cluster.workers,
+        "ranks": forecast.cluster.ranks,
+        "device": forecast.pace.device,
+        "exchange": str(forecast.way),
+        "parameters": forecast.work.parameters,
+        "flops_per_step": forecast.work.flops_per_step(),
+        "bytes_per_step_per_host": forecast.costs["value"].wire_bytes,
+        "link_bits_per_second": _link(forecast),
         "assumptions": plan.assumptions,
-        "binds": made.binds,
-        "steps": made.steps.document(),
-        "step_seconds": made.step_seconds.document(),
-        "step_parts_seconds": _documents(made.step_parts),
-        "seconds": made.seconds.document(),
-        "run_parts_seconds": _documents(made.run_parts),
+        "binds": forecast.binds,
+        "steps": forecast.steps.document(),
+        "step_seconds": forecast.step_seconds.document(),
+        "step_parts_seconds": _documents(forecast.step_parts),
+        "seconds": forecast.seconds.document(),
+        "run_parts_seconds": _documents(forecast.run_parts),
         "money": money.document() if money else None,
         "currency": plan.currency,
-        "disk_bytes": made.work.disk_bytes.document(),
-        "memory_bytes_per_rank": memory(made).document(),
+        "disk_bytes": forecast.work.disk_bytes.document(),
+        "memory_bytes_per_rank": memory(forecast).document(),
         "alternatives": [_row(each, table) for each in table],
     }
 
 
-def memory(made: Forecast) -> Estimate:
-    """Of a rank: as it was measured, or as it is counted."""
-    return made.pace.used_bytes or made.work.memory_bytes
+def memory(forecast: Forecast) -> Estimate:
+    """Memory per rank: measured if possible, otherwise counted from the model."""
+    return forecast.pace.used_bytes or forecast.work.memory_bytes
 
 
-def _link(made: Forecast) -> dict[str, Any] | None:
-    link = made.cluster.link
-    return link.bits_per_second.document() if link and made.cluster.hosts > 1 else None
+def _link(forecast: Forecast) -> dict[str, Any] | None:
+    link = forecast.cluster.link
+    return link.bits_per_second.document() if link and forecast.cluster.hosts > 1 else None
 
 
 def _documents(parts: dict[str, Estimate]) -> dict[str, Any]:
@@ -112,16 +113,16 @@ def _documents(parts: dict[str, Estimate]) -> dict[str, Any]:
 
 
 def _row(each: Alternative, table: list[Alternative]) -> dict[str, Any]:
-    made = each.forecast
+    forecast = each.forecast
     return {
-        "hosts": made.cluster.hosts,
-        "link": made.cluster.link.name if made.cluster.link else None,
+        "hosts": forecast.cluster.hosts,
+        "link": forecast.cluster.link.name if forecast.cluster.link else None,
         "way": each.way,
-        "steps": made.steps.value,
-        "step_seconds": made.step_seconds.document(),
-        "seconds": made.seconds.document(),
+        "steps": forecast.steps.value,
+        "step_seconds": forecast.step_seconds.document(),
+        "seconds": forecast.seconds.document(),
         "host_hours": each.host_hours,
-        "money": made.money.document() if made.money else None,
+        "money": forecast.money.document() if forecast.money else None,
         "is_fastest": each is alternatives.fastest(table),
         "is_cheapest": each is alternatives.cheapest(table),
     }

@@ -1,4 +1,4 @@
-"""A number that is not known exactly: what is expected, between what, and where that comes from."""
+"""An uncertain number: the expected value, its range, and where they come from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Estimate:
 
     @classmethod
     def within(cls, value: float, share: float, source: str = "") -> Estimate:
-        """So much of it more or less."""
+        """The value, give or take this share of it."""
         return cls(value, value / (1 + share), value * (1 + share), source)
 
     @classmethod
@@ -30,7 +30,7 @@ class Estimate:
 
     @classmethod
     def of(cls, number: Callable[[Case], float], source: str = "") -> Estimate:
-        """What follows where everything it rests on is as expected, at its best and at its worst."""
+        """A number computed from others: with all of them as expected, at their best and at their worst."""
         return cls(number("value"), number("low"), number("high"), source)
 
     def at(self, case: Case) -> float:
@@ -40,20 +40,20 @@ class Estimate:
         return replace(self, value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
     def wider(self, share: float, why: str) -> Estimate:
-        """Less sure by so much, for a reason that is added to the source."""
+        """A range wider by this share at both ends; the source says why."""
         return Estimate(self.value, self.low / (1 + share), self.high * (1 + share), f"{self.source}; {why}")
 
     def inverse(self) -> Estimate:
-        """Of a rate, the time: the fastest rate gives the least of it."""
+        """The time that belongs to a rate: the highest rate gives the least time."""
         return Estimate(1 / self.value, 1 / self.high, 1 / self.low, self.source)
 
     def document(self) -> dict[str, Any]:
-        """For JSON; without a source where it follows from numbers that have theirs."""
+        """The estimate as JSON values. It has no source if it follows from numbers that have their own."""
         numbers: dict[str, Any] = {"value": self.value, "low": self.low, "high": self.high}
         return numbers | ({"source": self.source} if self.source else {})
 
 
 def spread(values: Sequence[float] | np.ndarray) -> float:
-    """Half the distance between the quarters of what was measured, as a share of the middle one."""
+    """Half the distance between the quartiles, as a share of the median."""
     first, middle, last = np.percentile(values, (25, 50, 75))
     return float((last - first) / 2 / middle)

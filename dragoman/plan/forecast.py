@@ -1,4 +1,4 @@
-"""What a run will take on a cluster: its step by part, then the whole of it in hours, money and bytes."""
+"""Forecasts a run on a cluster: the seconds of a step by part, then the run's time, money and bytes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Forecast:
     work: Work
     pace: Pace
     cluster: Cluster
-    way: ExchangeWay  # with an open bucket size: as a run picks it, by the link
-    tokens: int = 1  # times the config's tokens in a step, for a share of its steps
+    way: ExchangeWay  # an open bucket size is chosen by the link, as a run does
+    tokens: int = 1  # of a step, as a multiple of the config's; the run then has fewer steps
     epochs: float | None = None
     price_per_hour: float | None = None  # of one host
 
     @cached_property
     def costs(self) -> Mapping[Case, StepCost]:
-        """Of a step, with everything as expected, at its best and at its worst."""
+        """The cost of a step with every cause as expected, at its best and at its worst."""
         return {case: _cost(self, case) for case in CASES}
 
     @property
@@ -46,7 +46,7 @@ class Forecast:
 
     @property
     def step_parts(self) -> dict[str, Estimate]:
-        """Seconds of a step by what they go for."""
+        """Seconds of a step by part."""
         return {
             "computing": self._of_step(lambda cost: cost.compute_seconds, self.pace.seconds_per_flop),
             "exchange": self._of_step(lambda cost: cost.exposed_seconds, self._link_source),
@@ -62,7 +62,7 @@ class Forecast:
 
     @property
     def run_parts(self) -> dict[str, Estimate]:
-        """Seconds of the whole run by what they go for."""
+        """Seconds of the whole run by part."""
         steps, settings = self.steps, self.work.settings
         evaluations = math.ceil(steps.value / settings.evaluate.every)
         checkpoints = math.ceil(steps.value / settings.checkpoint.every)
@@ -76,7 +76,7 @@ class Forecast:
 
     @property
     def evaluation_seconds(self) -> Estimate:
-        """Of one: every rank translates its share of the held-out pairs."""
+        """Seconds of one evaluation: every rank translates its share of the held-out pairs."""
         pace, work = self.pace, self.work.decoding_flops() / self.cluster.ranks
         return Estimate.of(
             lambda case: work * pace.seconds_per_flop.at(case) * pace.decoding.at(case), pace.decoding.source
@@ -84,7 +84,7 @@ class Forecast:
 
     @property
     def checkpoint_seconds(self) -> Estimate:
-        """Of one: for which training stands still."""
+        """Seconds for which training stands still at one checkpoint."""
         return self.pace.saving_seconds_per_parameter.times(self.work.parameters)
 
     @property
@@ -100,7 +100,7 @@ class Forecast:
 
     @property
     def binds(self) -> str:
-        """The part of the run that is the longest."""
+        """The part of the run that takes longest."""
         run, step = self.run_parts, self.step_parts
         whole = self.step_seconds.value
         shares = {name: run["training"].value * part.value / whole for name, part in step.items()}
@@ -109,21 +109,21 @@ class Forecast:
 
     @property
     def idle_ranks(self) -> int:
-        """That have no microbatch of a step to compute."""
+        """The number of ranks without a microbatch to compute."""
         return max(0, self.cluster.ranks - self.work.microbatches * self.tokens)
 
     def _of_step(self, part: Callable[[StepCost], float], source: Estimate | str = "") -> Estimate:
-        said = source.source if isinstance(source, Estimate) else source
-        return Estimate.of(lambda case: part(self.costs[case]), said)
+        text = source.source if isinstance(source, Estimate) else source
+        return Estimate.of(lambda case: part(self.costs[case]), text)
 
     @property
     def _link_source(self) -> str:
         if self.cluster.ranks == 1:
             return "one rank exchanges nothing"
-        said = [self.pace.drag_seconds_per_byte.source]
+        sources = [self.pace.drag_seconds_per_byte.source]
         if self.cluster.hosts > 1 and self.cluster.link:
-            said.append(f"link: {self.cluster.link.bits_per_second.source}")
-        return "; ".join(said)
+            sources.append(f"link: {self.cluster.link.bits_per_second.source}")
+        return "; ".join(sources)
 
 
 def fastest(forecasts: list[Forecast]) -> Forecast:
@@ -131,11 +131,12 @@ def fastest(forecasts: list[Forecast]) -> Forecast:
 
 
 def _cost(plan: Forecast, case: Case) -> StepCost:
-    """With every cause at its expected, least or most seconds."""
+    """The cost of a step with every cause at its expected, least or most seconds."""
     work, pace, cluster, way = plan.work, plan.pace, plan.cluster, plan.way
     microbatches = work.microbatches * plan.tokens
-    mine = math.ceil(microbatches / cluster.ranks)  # of the rank that has the most
-    compute = work.flops_per_step(case) * plan.tokens * mine / microbatches * pace.seconds_per_flop.at(case)
+    per_rank = math.ceil(microbatches / cluster.ranks)  # of the rank that has the most
+    flops = work.flops_per_step(case) * plan.tokens * per_rank / microbatches
+    compute = flops * pace.seconds_per_flop.at(case)
     gradient_bytes = way.gradient_bytes(work.parameters)
     members = way.ring_members(cluster.rank_hosts)
     bits_per_second, round_trip = _link(cluster, case)
@@ -149,19 +150,19 @@ def _cost(plan: Forecast, case: Case) -> StepCost:
         link_bits_per_second=bits_per_second,
         latency_seconds=len(filled) * ring_latency_seconds(members, round_trip),
         drag_seconds=drag * ring_bytes(members, gradient_bytes),
-        # The first bucket sets off when it is full, the last when backward is over (cost/step.py).
-        window_seconds=BACKWARD_SHARE * compute / mine * (1 - filled[0] / sum(filled)),
+        # The first bucket is sent when it is full, the last when backward is over (cost/step.py).
+        window_seconds=BACKWARD_SHARE * compute / per_rank * (1 - filled[0] / sum(filled)),
         tail=filled[-1] / sum(filled),
     )
     if way.steps_per_round > 1:
         cost = cost.every(way.steps_per_round)
-    # Ranks of a host also meet among themselves, in every step and in single precision.
+    # The ranks of a host also exchange among themselves, in every step and in single precision.
     inside = drag * ring_bytes(cluster.workers, 4 * work.parameters) if way.is_hierarchical else 0.0
     return replace(cost, drag_seconds=cost.drag_seconds + inside)
 
 
 def _link(cluster: Cluster, case: Case) -> tuple[float, float]:
-    """Bits per second, and the round trip's seconds: the best case has the fastest link."""
+    """The link's bits per second and round trip in seconds; the best case has the fastest link."""
     if cluster.hosts == 1 or cluster.link is None:
         return _NO_LINK, 0.0
     link = cluster.link
@@ -169,5 +170,5 @@ def _link(cluster: Cluster, case: Case) -> tuple[float, float]:
 
 
 def _bucket_bytes(cluster: Cluster, case: Case) -> int:
-    """As a run chooses them, which measures its link first."""
+    """The bucket size that a run chooses once it has measured its link."""
     return bucket_bytes_for(cluster.ranks, *_link(cluster, case)) if cluster.hosts > 1 else BUCKET_BYTES

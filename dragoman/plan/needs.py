@@ -1,4 +1,4 @@
-"""What a run will need of a host: disk for its checkpoints, memory for its ranks, bytes on the link."""
+"""What a run needs: disk for its checkpoints, memory for its ranks, bytes on the link."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dragoman.config import Training
 from dragoman.cost import flops, size
 
 _NUMBER_BYTES = 4  # weights, gradients and moments are in single precision
-# Python, torch and their buffers, before there is a model; and oneDNN's kernels, 0.8 MB each: about 200 where
+# Python, torch and their buffers before there is a model, and oneDNN's kernels of 0.8 MB each: about 200 if
 # microbatches are counted in tokens.
 _PROCESS_BYTES = 350e6 + 160e6
-# Gradients of activations come on top of what autograd keeps. With it the estimate is within 5 % of the peak
+# Gradients of activations add to what autograd keeps. With this factor the estimate is within 5 % of the peak
 # resident memory of microbatches of 1,500, 3,000 and 6,000 tokens (3 + 3 layers of 256, one thread), measured
-# before there were such kernels.
+# before oneDNN's kernels were used.
 _BACKWARD = 2.2
 
 
@@ -23,13 +23,13 @@ class Needs:
     parameters: int
     moments: int  # of the optimizer
     checkpoint_bytes: float
-    checkpoints: int  # on disk at once, the one that is being written included
+    checkpoints: int  # on disk at once, including the one being written
     activation_bytes: float  # of a microbatch on one rank, estimated
     step_flops: float
 
     @property
     def state_bytes(self) -> float:
-        """What a rank holds between two steps."""
+        """Bytes that a rank holds between two steps."""
         return _NUMBER_BYTES * (2 * self.parameters + self.moments)
 
     @property
@@ -38,33 +38,33 @@ class Needs:
 
     @property
     def rank_bytes(self) -> float:
-        """What a rank holds in the middle of a step."""
+        """Bytes that a rank holds in the middle of a step."""
         return _PROCESS_BYTES + self.state_bytes + self.activation_bytes
 
 
 def of(settings: Training, vocabulary: int, sentence_tokens: float) -> Needs:
-    """`sentence_tokens` is the mean length of a sentence on either side."""
+    """The needs of a run; `sentence_tokens` is the mean length of a sentence on either side."""
     parameters = size.parameters(settings.model, vocabulary)
     moments = size.moments(settings.model, vocabulary, settings.train.optimizer)
     tokens = settings.data.step * (1 if settings.data.unit == "tokens" else sentence_tokens)
-    saved = settings.checkpoint
-    made = math.ceil(settings.train.steps / saved.every)
+    checkpoint = settings.checkpoint
+    written = math.ceil(settings.train.steps / checkpoint.every)
     return Needs(
         parameters=parameters,
         moments=moments,
         checkpoint_bytes=_NUMBER_BYTES * (parameters + moments) + 2**20,
-        checkpoints=min(made, saved.keep_last + saved.keep_best) + 1,
+        checkpoints=min(written, checkpoint.keep_last + checkpoint.keep_best) + 1,
         activation_bytes=_activation_bytes(settings, sentence_tokens),
         step_flops=flops.step(settings.model, vocabulary, tokens, tokens, tokens / sentence_tokens),
     )
 
 
 def _activation_bytes(settings: Training, sentence_tokens: float) -> float:
-    """Of a microbatch in single precision.
+    """Bytes of a microbatch's activations in single precision.
 
-    What autograd keeps was counted with its own hooks: per token and layer 35 bytes for each channel in the
-    encoder, 60 in the decoder, 4 for each inner channel, and 9 for each head and token that is attended to;
-    20 for each channel around the layers.
+    What autograd keeps was counted with its own hooks. Per token and layer: 35 bytes for each channel in the
+    encoder, 60 in the decoder, 4 for each inner channel, and 9 for each head and attended token. Around the
+    layers: 20 bytes for each channel.
     """
     model, data = settings.model, settings.data
     attended = 9 * model.heads * sentence_tokens

@@ -1,4 +1,4 @@
-"""The pace of a run of ours, from its records: to plan the next one by."""
+"""Reads the pace of an earlier run from its records, to plan the next one."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dragoman.plan.pace import Pace
 from dragoman.plan.work import CorpusSize, Work
 from dragoman.rundir import RunFolder
 
-_LEAST_DOUBT = 0.10  # two runs on the same machines differ by so much
+_LEAST_DOUBT = 0.10  # how much two runs on the same machines differ
 _EVENT_DOUBT = 0.25
 _LINK_DOUBT = 0.05
 _DRAG_DOUBT = 0.5
-_SOME_SECONDS = 1e-6  # however odd the clocks: a step computes
+_SOME_SECONDS = 1e-6  # the least computing in a step, whatever odd clocks say
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,15 @@ class Observed:
 
 
 def observe(path: Path) -> Observed:
+    """The pace, settings and corpus of the run in this folder."""
     file = RunFolder(path).records
     records = placement.longest(database.read(file)).records
     parts = step_parts(records)
     if parts is None or parts.computing is None:
-        raise RecordsError("no timed steps to plan by", path=path, hint="a run that has made some steps")
-    with reading(file, RecordsError, hint="a run of this version: it has settings and a data card"):
+        raise RecordsError(
+            "has no timed steps to plan by", path=path, hint="give --from a run that has made some steps"
+        )
+    with reading(file, RecordsError, hint="give --from a run of this version: it records what is needed"):
         settings = Training.model_validate(config.nested(records.facts.settings))
         corpus = CorpusSize.of(Card.model_validate(records.facts.data_card))
     return Observed(_pace(records, parts, Work(settings, corpus), path.name), settings, corpus)
@@ -53,28 +56,29 @@ def observe(path: Path) -> Observed:
 
 @dataclass(frozen=True)
 class Split:
-    """A step's seconds as the cost model parts them."""
+    """A step's seconds, divided as in the cost model."""
 
     computing: float
-    exchange: float  # what the step would be shorter by without it
+    exchange: float  # how much shorter the step would be without it
     optimizer: float
     data: float
 
 
 def split(records: Records, parts: StepParts) -> Split:
+    """Divides the mean step as the cost model does."""
     without = without_exchange(records, parts) if (records.facts.ranks or 1) > 1 else None
     data, optimizer = parts.data or 0.0, parts.optimizer or 0.0
     if without:
         computing = max(_SOME_SECONDS, without.seconds - data - optimizer)
         return Split(computing, max(0.0, parts.seconds - without.seconds), optimizer, data)
     computing = max(_SOME_SECONDS, (parts.computing or 0.0) - optimizer)
-    # Of one rank nothing is exchanged: what no phase holds comes once per step.
+    # One rank exchanges nothing: time outside all phases is spent once per step.
     return Split(computing, 0.0, parts.seconds - computing - data, data)
 
 
 @dataclass(frozen=True)
 class ActualStep:
-    """The mean step of the ranks and hosts that made most of a run's steps."""
+    """The mean step on the ranks and hosts that made most of a run's steps."""
 
     facts: RunFacts  # of those ranks and hosts
     seconds: float
@@ -82,7 +86,7 @@ class ActualStep:
 
 
 def actual_step(records: Records) -> ActualStep | None:
-    """What a planned step is held against; None where no step was timed."""
+    """The step to compare with a planned one; None if no step was timed."""
     placed = placement.longest(records).records
     parts = step_parts(placed)
     if parts is None:
@@ -94,14 +98,14 @@ def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:
     facts, ranks = records.facts, records.facts.ranks or 1
     spent_on = split(records, parts)
     computing = spent_on.computing
-    mine = math.ceil(work.microbatches / ranks) / work.microbatches
+    share = math.ceil(work.microbatches / ranks) / work.microbatches  # of the rank that has the most
     where = f"measured in {name}, {parts.steps:,} steps"
     doubt = max(_LEAST_DOUBT, spread(records.steps["seconds"][settled(records)]))
 
-    def measured(value: float, share: float = doubt) -> Estimate:
-        return Estimate.within(value, share, where)
+    def measured(value: float, doubt: float = doubt) -> Estimate:
+        return Estimate.within(value, doubt, where)
 
-    per_flop = measured(computing / (work.flops_per_step() * mine))
+    per_flop = measured(computing / (work.flops_per_step() * share))
     startup = _mean_of(records, "startup")
     saving = _mean_of(records, "checkpoint")
     return Pace(
@@ -120,7 +124,7 @@ def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:
 
 
 def _drag(records: Records, parts: StepParts, work: Work, where: str) -> Estimate:
-    """What an exchange costs beside the time on the link, per byte that a rank sends."""
+    """The cost of an exchange besides its time on the link, per byte that a rank sends."""
     facts, ranks = records.facts, records.facts.ranks or 1
     without = without_exchange(records, parts)
     usual = paces.CPU_DRAG_SECONDS if facts.device == "cpu" else paces.DRAG_SECONDS
@@ -134,7 +138,7 @@ def _drag(records: Records, parts: StepParts, work: Work, where: str) -> Estimat
 
 
 def _decoding(records: Records, work: Work, per_flop: Estimate, where: str) -> Estimate:
-    """How many times slower an evaluation goes than training does, for the same work."""
+    """How many times slower than training an evaluation does the same work."""
     seconds = _mean_of(records, "evaluation")
     by_pace = work.decoding_flops() / (records.facts.ranks or 1) * per_flop.value
     if not seconds or not by_pace:
@@ -146,11 +150,11 @@ def _link(records: Records, where: str) -> PlannedLink | None:
     rate = link_rate(records)
     if rate is None:
         return None
-    trips = [probe.numbers.get("round_trip_seconds", 0.0) for probe in records.probes_of("link")]
+    round_trips = [probe.numbers.get("round_trip_seconds", 0.0) for probe in records.probes_of("link")]
     return PlannedLink(
         Estimate.within(rate, _LINK_DOUBT, f"bursts {where}"),
-        Estimate.within(min(trips), _EVENT_DOUBT, where),
-        f"{named(rate)} as measured",
+        Estimate.within(min(round_trips), _EVENT_DOUBT, where),
+        f"{named(rate)} measured",
     )
 
 

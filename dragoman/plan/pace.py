@@ -1,4 +1,4 @@
-"""How fast a rank goes: by a table of GPUs, or measured, here or in a run."""
+"""How fast a rank computes: from the GPU table, or measured here or in an earlier run."""
 
 from __future__ import annotations
 
@@ -9,44 +9,47 @@ from dragoman.errors import UsageError
 from dragoman.plan.cluster import PlannedLink
 from dragoman.plan.estimate import Estimate
 
-# What a table cannot know of a GPU, in seconds, taken wide. The optimizer moves 28 bytes per parameter: it
-# reads weight, gradient and two moments, and writes three of them. Ranks of a host pass gradients on by PCIe
-# or NVLink. A search does one token at a time. Of a checkpoint 12 bytes per parameter are copied before
-# training goes on.
+# What no table says about a GPU, in seconds, with wide ranges. The optimizer moves 28 bytes per parameter: it
+# reads weight, gradient and two moments, and writes all but the gradient. The ranks of a host exchange over
+# PCIe or NVLink. A search decodes one token at a time. For a checkpoint, 12 bytes per parameter are copied
+# before training continues.
 SERIAL_SECONDS = Estimate(28 / 500e9, 28 / 1500e9, 28 / 200e9, "28 bytes at 200 to 1,500 GB/s")
 # gloo between CPUs: 244 MB took 0.8 s between two ranks on one core, with no link in the way.
 CPU_DRAG_SECONDS = Estimate(1 / 0.8e9, 1 / 3e9, 1 / 0.3e9, "gloo on CPUs, 0.3 to 3 GB/s")
 DRAG_SECONDS = Estimate(1 / 10e9, 1 / 50e9, 1 / 3e9, "3 to 50 GB/s between ranks of a host")
 DATA_SHARE = Estimate(0.005, 0.0, 0.05, "tokens come from mapped files: 0 to 5 % of computing")
-# 5 to 20 times slower in recorded runs on CPUs; a GPU has more to lose.
-DECODING = Estimate(12.0, 5.0, 100.0, "a search goes at 1 to 20 % of the pace of training")
+# 5 to 20 times slower in recorded runs on CPUs; a GPU loses more.
+DECODING = Estimate(12.0, 5.0, 100.0, "decoding runs at 1 to 20 % of the pace of training")
 SAVING_SECONDS = Estimate(12 / 3e9, 12 / 10e9, 12 / 1e9, "12 bytes copied at 1 to 10 GB/s")
-STARTUP_SECONDS = Estimate(40.0, 15.0, 120.0, "imports, meeting, probes: usual")
+STARTUP_SECONDS = Estimate(40.0, 15.0, 120.0, "usual for imports, connecting and probes")
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of one rank while all ranks of its host are at work."""
+    """Seconds that one rank takes while all ranks of its host work."""
 
     device: str
     seconds_per_flop: Estimate  # of forward and backward
     data_share: Estimate = DATA_SHARE  # of computing
-    serial_seconds_per_parameter: Estimate = SERIAL_SECONDS  # the optimizer and what else comes once per step
-    drag_seconds_per_byte: Estimate = DRAG_SECONDS  # that a rank sends, beside what the link takes
+    serial_seconds_per_parameter: Estimate = SERIAL_SECONDS  # the optimizer and all else done once per step
+    drag_seconds_per_byte: Estimate = DRAG_SECONDS  # that a rank sends, besides the time on the link
     decoding: Estimate = DECODING  # times the seconds per FLOP of training
     saving_seconds_per_parameter: Estimate = SAVING_SECONDS
     startup_seconds: Estimate = STARTUP_SECONDS
-    memory_bytes: float | None = None  # that the device has
-    used_bytes: Estimate | None = None  # that a rank had at its most, where that was measured
-    link: PlannedLink | None = None  # where a run measured one
+    memory_bytes: float | None = None  # of the device
+    used_bytes: Estimate | None = None  # peak of a rank, if measured
+    link: PlannedLink | None = None  # if a run measured one
 
 
 def of_gpu(name: str, precision: str) -> Pace:
-    """By its maker's data sheet and the share of it that training gets."""
+    """The pace of a GPU: the share of its data sheet's peak that training reaches."""
     kinds = gpu_types.named(name)
     if not kinds:
         known = ", ".join(kind.name for kind in gpu_types.GPU_TYPES)
-        raise UsageError(f"--gpu {name}: not in the table", hint=f"one of {known}; or --calibrate on one")
+        raise UsageError(
+            f"--gpu {name} is not in the table",
+            hint=f"give one of {known}, or use --calibrate on the machine",
+        )
     kind = kinds[0]
     lacks_bf16 = precision == "bf16" and not kind.has_bf16
     slow, fast = kind.reached_flops("fp32" if lacks_bf16 or precision == "fp32" else "mixed")

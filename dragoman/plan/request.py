@@ -1,4 +1,4 @@
-"""What `dragoman plan` was asked, and the plan that answers it."""
+"""The request of `dragoman plan`, and the plan that answers it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.plan.observed import Observed
 from dragoman.plan.pace import Pace, of_gpu
 from dragoman.plan.work import CorpusSize, Work
 
-_OTHER_MODEL = 0.3  # what a pace may be off by on another model or microbatch than it was measured on
+_OTHER_MODEL = 0.3  # how far off a pace may be for a model or microbatch it was not measured with
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class PlanRequest:
     workers: int = 1  # on each
     link: str | None = None  # as ordered
     gpu: str | None = None
-    run: Path | None = None  # of ours, to plan by
+    run: Path | None = None  # an earlier run of ours, whose pace is used
     calibrate: Callable[[Work], Pace] | None = None  # measures this machine
     data: Path | None = None
     pairs: int | None = None
@@ -45,24 +45,25 @@ class Plan:
 
 
 def plan(request: PlanRequest) -> Plan:
+    """The forecast of the fastest way the settings leave open, and what it assumes."""
     past = observed.observe(request.run) if request.run else None
     corpus = _corpus(request, past)
     work = Work(request.settings, corpus)
-    work.steps(request.epochs)  # what --epochs lacks is better said before half a minute of measuring
+    work.steps(request.epochs)  # raises if --epochs has no corpus, before half a minute of measuring
     pace, assumptions = _pace(request, past, work), list(corpus.assumptions)
     cluster = Cluster(request.hosts, request.workers, _link(request, pace))
-    made = forecast.fastest(
+    fastest = forecast.fastest(
         [
             Forecast(work, pace, cluster, way, epochs=request.epochs, price_per_hour=request.price_per_hour)
             for way in open_ways(request.settings.sync, cluster.rank_hosts)
         ]
     )
-    if made.idle_ranks:
-        idle, size = made.idle_ranks, work.microbatches
+    if fastest.idle_ranks:
+        idle, size = fastest.idle_ranks, work.microbatches
         assumptions.append(
             f"a step of {size} microbatches leaves {idle} of {cluster.ranks} ranks idle (data.microbatch)"
         )
-    return Plan(made, assumptions, request.currency)
+    return Plan(fastest, assumptions, request.currency)
 
 
 def _corpus(request: PlanRequest, past: Observed | None) -> CorpusSize:
@@ -73,17 +74,17 @@ def _corpus(request: PlanRequest, past: Observed | None) -> CorpusSize:
             raise kinds.refused(request.data, "data set") from None
         return CorpusSize.of(card)
     if past:
-        said = ["the corpus of the run that it is planned by (--data DATA for another)"]
-        return replace(past.corpus, pairs=request.pairs or past.corpus.pairs, assumptions=said)
+        assumptions = ["the same corpus as in the earlier run (--data DATA for another)"]
+        return replace(past.corpus, pairs=request.pairs or past.corpus.pairs, assumptions=assumptions)
     return CorpusSize.usual(request.pairs)
 
 
 def _pace(request: PlanRequest, past: Observed | None, work: Work) -> Pace:
     sources = [bool(request.gpu), bool(past), bool(request.calibrate)]
     if sum(sources) != 1:
-        found = "what computes is not known" if not any(sources) else "computing is given more than once"
-        hint = "one of --gpu V100 (a table), --calibrate (measures here) and --from RUN (by a run's records)"
-        raise UsageError(found, hint=hint)
+        wrong = "nothing says how fast a rank computes" if not any(sources) else "the pace is given twice"
+        hint = "give one of --gpu V100 (a table), --calibrate (measures here) or --from RUN (its records)"
+        raise UsageError(wrong, hint=hint)
     if request.gpu:
         return of_gpu(request.gpu, request.settings.train.precision)
     if request.calibrate:
@@ -91,12 +92,12 @@ def _pace(request: PlanRequest, past: Observed | None, work: Work) -> Pace:
     assert past
     if _microbatch(past.settings, past.corpus) == _microbatch(request.settings, work.corpus):
         return past.pace
-    per_flop = past.pace.seconds_per_flop.wider(_OTHER_MODEL, "on another model or microbatch")
+    per_flop = past.pace.seconds_per_flop.wider(_OTHER_MODEL, "with another model or microbatch")
     return replace(past.pace, seconds_per_flop=per_flop)
 
 
 def _microbatch(settings: Training, corpus: CorpusSize) -> tuple[object, ...]:
-    """All that decides what one costs."""
+    """The values that decide what a microbatch costs."""
     return (
         settings.model,
         settings.data.unit,
@@ -113,7 +114,7 @@ def _link(request: PlanRequest, pace: Pace) -> PlannedLink | None:
         return PlannedLink.parse(request.link)
     if pace.link is None:
         raise UsageError(
-            f"{request.hosts} hosts, and nothing said of what joins them",
-            hint="--link 1gbit, as it is ordered; or --from a run on several hosts, which measured it",
+            f"the link between the {request.hosts} hosts is not given",
+            hint="add --link 1gbit (the ordered rate), or --from RUN with a run that measured the link",
         )
     return pace.link

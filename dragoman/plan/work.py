@@ -1,4 +1,4 @@
-"""What is to be computed: a config's step and run, on a corpus that is known or taken as usual."""
+"""The work of a config's step and run, on a known corpus or on one of usual size."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dragoman.exchange_way import ExchangeWay, open_ways
 from dragoman.plan import needs
 from dragoman.plan.estimate import CASES, Case, Estimate
 
-# Subword tokens of a sentence where nobody counted: news and parliament, 32,000 joint pieces.
+# Subword tokens per sentence if nobody counted: news and parliament, 32,000 joint pieces.
 USUAL_TOKENS = (25.0, 32.0)
 USUAL_DEV_PAIRS = 3_000
-_MEMORY_SHARE = 0.25  # by which a rank's memory may differ from the count of its tensors
+_MEMORY_SHARE = 0.25  # how far a rank's memory may be from the count of its tensors
 
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """As much of a data set as decides the cost of training on it."""
+    """The sizes of a data set that decide the cost of training on it."""
 
     vocabulary: int
-    source_tokens: Estimate  # of a sentence, its end included
+    source_tokens: Estimate  # of a sentence, including its end
     target_tokens: Estimate
     pairs: int | None  # of the training part
     dev_pairs: int
@@ -50,12 +50,12 @@ class CorpusSize:
         low, high = USUAL_TOKENS
         tokens = Estimate((low * high) ** 0.5, low, high, "usual for news and parliament")
         vocabulary = suited_pieces(pairs) if pairs else MOST_SUITED_PIECES
-        said = [
-            f"a vocabulary of {vocabulary:,} pieces, as prepare makes it (--data DATA knows)",
-            f"{low:.0f} to {high:.0f} tokens in a sentence, as news and parliament have (--data DATA knows)",
-            f"{USUAL_DEV_PAIRS:,} held-out pairs to translate at each evaluation (--data DATA knows)",
+        assumptions = [
+            f"a vocabulary of {vocabulary:,} pieces, the default of prepare (--data DATA for the real size)",
+            f"{low:.0f} to {high:.0f} tokens per sentence, as in news and parliament (--data DATA to count)",
+            f"{USUAL_DEV_PAIRS:,} held-out pairs to translate at each evaluation (--data DATA to count)",
         ]
-        return cls(vocabulary, tokens, tokens, pairs, USUAL_DEV_PAIRS, said)
+        return cls(vocabulary, tokens, tokens, pairs, USUAL_DEV_PAIRS, assumptions)
 
     @property
     def sentence_tokens(self) -> float:
@@ -64,6 +64,8 @@ class CorpusSize:
 
 @dataclass(frozen=True)
 class Work:
+    """What a run has to compute and store."""
+
     settings: Training
     corpus: CorpusSize
 
@@ -73,12 +75,12 @@ class Work:
 
     @property
     def gradient_tensors(self) -> list[int]:
-        """Bytes in single precision, in the order in which they are ready."""
+        """Bytes of each gradient in single precision, in the order in which they are ready."""
         return [4 * count for count in size.tensors(self.settings.model, self.corpus.vocabulary)[::-1]]
 
     @property
     def microbatches(self) -> int:
-        """Of a step."""
+        """The number in a step."""
         data = self.settings.data
         return StepSize(data.step, data.microbatch, data.unit).microbatches
 
@@ -95,7 +97,7 @@ class Work:
         return flops.step(self.settings.model, self.corpus.vocabulary, source, target, pairs)
 
     def decoding_flops(self) -> float:
-        """Of translating the held-out pairs once: every hypothesis of the search goes through the decoder."""
+        """FLOPs to translate the held-out pairs once: the decoder computes every hypothesis of the beam."""
         corpus, beam = self.corpus, self.settings.evaluate.beam
         pairs = corpus.dev_pairs
         target = beam * pairs * corpus.target_tokens.value
@@ -104,11 +106,11 @@ class Work:
         )
 
     def steps(self, epochs: float | None) -> Estimate:
-        """Of the whole run: as the config says, or so many times through the corpus."""
+        """The steps of the whole run: `train.steps`, or this many passes over the corpus."""
         if epochs is None:
             return Estimate.exactly(self.settings.train.steps, "train.steps")
         if not self.corpus.pairs:
-            raise UsageError("--epochs without a corpus", hint="add --data DATA or --pairs N")
+            raise UsageError("--epochs needs the size of the corpus", hint="add --data DATA or --pairs N")
         counts = {
             case: max(1, math.ceil(epochs * self.corpus.pairs / self.pairs_per_step(case))) for case in CASES
         }
@@ -117,22 +119,25 @@ class Work:
 
     @property
     def memory_bytes(self) -> Estimate:
-        """Of a rank, in the middle of a step."""
-        wanted = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
-        total = wanted.rank_bytes + self._way.memory_bytes(self.parameters)
+        """Memory of a rank in the middle of a step."""
+        run_needs = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
+        total = run_needs.rank_bytes + self._way.memory_bytes(self.parameters)
         return Estimate.within(total, _MEMORY_SHARE, "weights, gradients, moments and what autograd keeps")
 
     @property
     def disk_bytes(self) -> Estimate:
-        """Of the checkpoints that are there at once, on the host of rank 0."""
-        wanted = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
+        """Disk for all checkpoints kept at one time, on the host of rank 0."""
+        run_needs = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
         outer = self._way.saved_bytes(self.parameters)
-        each = wanted.checkpoint_bytes + outer
-        each_parameter = f"{4 + (4 * wanted.moments + outer) / wanted.parameters:.3g} bytes per parameter"
-        source = f"{wanted.checkpoints} checkpoints of {each_parameter}, one of them being written"
-        return Estimate.within(each * wanted.checkpoints, 0.02, source)
+        each = run_needs.checkpoint_bytes + outer
+        per_parameter = 4 + (4 * run_needs.moments + outer) / run_needs.parameters
+        count = run_needs.checkpoints
+        source = (
+            f"{count} checkpoints of {per_parameter:.3g} bytes per parameter, including one being written"
+        )
+        return Estimate.within(each * count, 0.02, source)
 
     @property
     def _way(self) -> ExchangeWay:
-        """How gradients travel on one host: what an exchange keeps of its own is the same on any cluster."""
+        """How gradients travel on one host. What an exchange keeps is the same size on any cluster."""
         return open_ways(self.settings.sync, rank_hosts=[0])[0]

@@ -1,1 +1,1 @@
-"""How ranks meet: who is there, how gradients are exchanged, how decisions are shared."""
+"""Everything that ranks do together: find each other, exchange gradients, share decisions and files."""

@@ -1,4 +1,4 @@
-"""Decisions are taken once and heard by all: a rank that leaves alone leaves the others waiting."""
+"""Decisions that all ranks take together: a rank that leaves alone leaves the others waiting."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def any_rank(world: World, wish: bool) -> bool:
 
 
 def decided_by_main(world: World, text: str) -> str:
-    """What rank 0 says, on every rank. Collective."""
+    """Rank 0's text, on every rank. Collective."""
     return world.broadcast_bytes(text.encode()).decode()
 
 
 def done_by(world: World, is_mine: bool, action: Callable[[], Result]) -> Result | None:
-    """What only some ranks can do; None on the others. If one fails all stop, and it says why. Collective."""
+    """The action's result on the ranks that do it, None on the others. If one fails, all stop. Collective."""
     result, failure = None, None
     if is_mine:
         try:
@@ -35,18 +35,18 @@ def done_by(world: World, is_mine: bool, action: Callable[[], Result]) -> Result
 
 
 def done_by_main(world: World, action: Callable[[], Result]) -> Result | None:
-    """What only rank 0 can do, likewise. Collective."""
+    """The action's result on rank 0, None on the others. If it fails, all stop. Collective."""
     return done_by(world, world.is_main, action)
 
 
 def stop_all_if_one_failed(world: World, failure: Exception | None) -> None:
-    """The rank that failed raises why; the others leave silently. Collective."""
+    """If a rank failed, it raises its failure and the others exit silently. Collective."""
     if any_rank(world, failure is not None):
         raise failure or SystemExit(1)
 
 
 def ranks_that(world: World, say_yes: bool) -> list[int]:
-    """The ranks that say yes, on every rank. Collective."""
+    """The ranks that say yes, known to every rank. Collective."""
     table = torch.zeros(world.size, dtype=torch.int64)
     table[world.rank] = int(say_yes)
     world.sum_(table)

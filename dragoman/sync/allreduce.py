@@ -1,4 +1,4 @@
-"""All-reduce of every step's gradients: DDP, which sends them while the backward pass still computes."""
+"""All-reduce of every step's gradients with DDP, which sends them while the backward pass still computes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def build(model: Module, world: World, topology: Topology, way: ExchangeWay, set
 
 
 class AllReduce(Exchange):
-    """Gradients are averaged over ranks in the backward pass of a step's last microbatch.
+    """Averages gradients over ranks in the backward pass of a step's last microbatch.
 
-    Without a route DDP sends the buckets itself: a ring of all ranks, in fp32.
+    Without a route, DDP sends the buckets itself over a ring of all ranks, in fp32.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class AllReduce(Exchange):
             bucket_cap_mb=_bucket_cap_mb(way),
             gradient_as_bucket_view=True,
             process_group=group,
-            init_sync=self._ranks > 1,  # it copies all weights, even where nobody else needs them
+            init_sync=self._ranks > 1,  # it copies all weights, even if there is no other rank
         )
-        self._ddp._set_ddp_runtime_logging_sample_rate(1)  # DDP's own clocks, of every step
+        self._ddp._set_ddp_runtime_logging_sample_rate(1)  # DDP's own timings, in every step
         self._sender = BucketSender(route, world.device) if route else None
         if self._sender:
             self._ddp.register_comm_hook(None, self._sender.hook)
@@ -62,7 +62,7 @@ class AllReduce(Exchange):
 
     @contextmanager
     def microbatch(self, is_last: bool) -> Iterator[None]:
-        """DDP decides in the forward whether to exchange."""
+        """Surrounds forward and backward: DDP decides in the forward whether to exchange."""
         if is_last:
             yield
             if self._sender:
@@ -72,22 +72,22 @@ class AllReduce(Exchange):
                 yield
 
     def exposed_seconds(self) -> float:
-        """By DDP's own clocks, a private interface of torch. It holds the wait for a slower rank as well.
+        """Taken from DDP's own timings, a private interface of torch; includes the wait for a slower rank.
 
-        On a GPU it waits for the exchange.
+        On a GPU this call waits for the exchange.
         """
         assert self._ddp.logger
-        self._ddp.logger.set_runtime_stats_and_log()  # DDP itself does so in the next forward: a step late
+        self._ddp.logger.set_runtime_stats_and_log()  # DDP itself does so in the next forward, a step late
         times = self._ddp._get_ddp_logging_data()
         hidden = times.get("backward_compute_comm_overlap_time", 0)
         return max(0, times.get("backward_comm_time", 0) - hidden) / 1e9
 
     def settle(self, forward: Callable[[], Tensor]) -> None:
-        """One exchange whose result is thrown away. Collective.
+        """Makes one exchange and throws its result away. Collective.
 
-        DDP lays out its buckets anew after its first backward pass. From three ranks on the layout decides
-        the order of summation, and so the last bits: a run that was stopped and one that was not agree only
-        if the layout is settled before the first counted step.
+        DDP changes the layout of its buckets after its first backward pass. With three or more ranks the
+        layout decides the order of summation, and so the last bits. A stopped run and an unbroken one agree
+        only if the layout is settled before the first counted step.
         """
         if self._ranks < 3:
             return
@@ -101,12 +101,12 @@ class AllReduce(Exchange):
 
 
 def _bucket_cap_mb(way: ExchangeWay) -> float | None:
-    """None is DDP's own default, which also has a small first bucket."""
+    """The bucket size for DDP; None keeps its default, which also has a small first bucket."""
     return None if way.bucket_bytes in (None, BUCKET_BYTES) else way.bucket_bytes / 2**20
 
 
 class Flat:
-    """One ring of all ranks."""
+    """Sends gradients around one ring of all ranks."""
 
     def __init__(self, world: World, way: ExchangeWay):
         self._size = world.size

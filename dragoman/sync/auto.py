@@ -1,7 +1,7 @@
-"""`sync.mode = "auto"`: times a few exchanges of each kind and takes the one with the shortest step.
+"""`sync.mode = "auto"`: times a few exchanges of each kind and picks the way with the shortest step.
 
-It picks among ways that compute the same mean: fp32 or bf16 on the wire, flat or hierarchical, bucket size
-and flows. What changes the mathematics of synchronous training (DiLoCo, larger steps) is never picked here.
+All ways that it can pick compute the same mean: fp32 or bf16 on the wire, flat or hierarchical, bucket size
+and flows. It never picks what changes the mathematics of synchronous training (DiLoCo, larger steps).
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
-_WORTH = 0.03  # of a step: what a way further from plain fp32 must save
-_REPEATS = 3  # the best counts: a rank that had to wait for its core says nothing of the link
-_LONG_SECONDS = 0.7  # after a try that took so long no larger one is made: it goes by the byte from there
+_WORTH = 0.03  # of a step: how much a way further from plain fp32 must save
+_REPEATS = 3  # the best counts: a time says nothing about the link if a rank had to wait for its core
+_LONG_SECONDS = 0.7  # no size is tried after one that took this long: larger ones scale with the bytes
 _FLOWS = (1, 2, 4)
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A kind of exchange, and how long it took."""
+    """A kind of exchange and its measured times."""
 
-    way: ExchangeWay  # its bucket size is still open
+    way: ExchangeWay  # without a bucket size yet
     seconds: dict[int, float]  # by bytes of fp32 gradients
 
     def seconds_of(self, nbytes: int) -> float:
-        """Between tries by straight lines; beyond the largest by the byte."""
+        """The time for this many bytes: interpolated between tried sizes, in proportion above the largest."""
         sizes = sorted(self.seconds)
         if nbytes > sizes[-1]:
             return self.seconds[sizes[-1]] * nbytes / sizes[-1]
@@ -48,17 +48,20 @@ class ComputedStep:
     """The slowest rank's step without its exchange."""
 
     compute_seconds: float
-    window_seconds: float  # the backward pass behind which an exchange can hide
+    window_seconds: float  # the backward pass that can hide an exchange
     gradient_bytes: list[int]  # of each tensor, in the order in which they are ready
 
 
 @dataclass(frozen=True)
 class Expected:
+    """A way with its bucket size, and how long a step should take with it."""
+
     way: ExchangeWay
     step_seconds: float
 
 
 def expect(step: ComputedStep, tried: Tried, bucket_bytes: int) -> Expected:
+    """The expected step time of this kind of exchange with this bucket size."""
     filled = buckets(step.gradient_bytes, bucket_bytes)
     exposed_seconds = exposed_after(filled, step.window_seconds, tried.seconds_of)
     way = tried.way.model_copy(update={"bucket_bytes": bucket_bytes})
@@ -66,7 +69,7 @@ def expect(step: ComputedStep, tried: Tried, bucket_bytes: int) -> Expected:
 
 
 def pick(step: ComputedStep, tried: Sequence[Tried], bucket_sizes: Sequence[int]) -> tuple[Expected, str]:
-    """The way closest to plain fp32 among those that are about as fast as the fastest; and why, in words."""
+    """The way closest to plain fp32 of those about as fast as the fastest, and the reason in words."""
     expected = [expect(step, each, size) for each in tried for size in bucket_sizes]
     fastest = min(each.step_seconds for each in expected)
     good = [each for each in expected if each.step_seconds <= (1 + _WORTH) * fastest]
@@ -103,7 +106,7 @@ def measure(world: World, topology: Topology, settings: Sync, gradient_bytes: in
 
 
 def bucket_sizes(settings: Sync, gradient_bytes: int) -> list[int]:
-    """The bucket sizes worth a try."""
+    """The bucket sizes to choose from."""
     if settings.bucket_bytes:
         return [settings.bucket_bytes]
     return [size for size in BUCKET_SIZES if size < gradient_bytes] or [BUCKET_BYTES]
@@ -116,7 +119,7 @@ def _route(world: World, groups: Groups | None, way: ExchangeWay) -> Route:
 
 
 def _seconds(route: Route, world: World, sizes: Sequence[int]) -> dict[int, float]:
-    """What an exchange of each size takes on the slowest rank, the best of three. Collective."""
+    """The seconds of an exchange of each size on the slowest rank, the best of three. Collective."""
     seconds: dict[int, float] = {}
     for nbytes in sizes:
         if seconds and max(seconds.values()) > _LONG_SECONDS:
@@ -138,7 +141,7 @@ def _once(route: Route, world: World, gradients: torch.Tensor) -> float:
 
 
 def _with_flows(tried: Tried, world: World, groups: Groups) -> Tried:
-    """The same with as many connections between two hosts as fill the link. Collective."""
+    """The same kind of exchange with enough connections between two hosts to fill the link. Collective."""
     if not tried.way.is_hierarchical:
         return tried
     largest = max(tried.seconds)

@@ -1,8 +1,8 @@
-"""The one thread that makes a rank's collectives where a bucket needs several of them.
+"""The one thread that calls a rank's collectives, for exchanges that need several of them per bucket.
 
-DDP hands over a bucket and goes on computing. All collectives are made here, in the order of the buckets,
-which is the same on every rank: started from gloo's own callbacks they would overtake one another, and ranks
-would wait for each other for ever.
+DDP hands over a bucket and continues computing. This thread calls all collectives in the order of the
+buckets, which is the same on every rank. Started from gloo's own callbacks they would overtake one another,
+and ranks would wait for each other forever.
 """
 
 import threading
@@ -23,21 +23,21 @@ PIECE_BYTES = 4 * 2**20  # while a piece crosses the network, the next is summed
 
 class Route(Protocol):
     def begin(self, gradients: Tensor) -> Finish:
-        """Starts the mean of these flat gradients over all ranks, in place; what ends it. Collective.
+        """Starts averaging flat gradients over all ranks, in place; the result finishes it. Collective.
 
-        Ends are called in the order of beginnings, each after the beginning that follows it.
+        Callers finish in the order of starting, each exchange after the next one has started.
         """
 
 
 class Pipeline:
-    """Gradients in pieces, two of which are under way at a time."""
+    """Sends gradients in pieces, two at a time."""
 
     def __init__(self, route: Route):
         self._route = route
         self._finish: Finish | None = None
 
     def send(self, gradients: Tensor, arrived: Finish | None = None) -> None:
-        """`arrived` is called when the whole is there, perhaps while something else is sent. Collective."""
+        """Sends gradients; calls `arrived` once all are there, perhaps while others are sent. Collective."""
         pieces = gradients.split(PIECE_BYTES // gradients.element_size())
         for number, piece in enumerate(pieces):
             finish, before = self._route.begin(piece), self._finish
@@ -46,7 +46,7 @@ class Pipeline:
                 before()
 
     def flush(self) -> None:
-        """Until everything has arrived. Collective."""
+        """Waits until everything has arrived. Collective."""
         finish, self._finish = self._finish, None
         if finish:
             finish()
@@ -61,7 +61,7 @@ def _both(first: Finish, second: Finish) -> Finish:
 
 
 class _Bucket(NamedTuple):
-    """A bucket of gradients that waits to be exchanged, or is being exchanged."""
+    """A bucket of gradients that is waiting to be exchanged or is being exchanged."""
 
     gradients: Tensor
     is_last: bool
@@ -70,7 +70,7 @@ class _Bucket(NamedTuple):
 
 
 class BucketSender:
-    """Sends the buckets of a DDP model along a route. On GPUs not run on hardware yet."""
+    """Sends the buckets of a DDP model along a route. Not yet run on GPU hardware."""
 
     def __init__(self, route: Route, device: torch.device):
         self._pipeline = Pipeline(route)
@@ -83,7 +83,7 @@ class BucketSender:
         self._thread.start()
 
     def hook(self, state: object, bucket: dist.GradBucket) -> Future[Tensor]:
-        """For `register_comm_hook`, which asks for this name and these types (as types, not as text)."""
+        """The hook for `register_comm_hook`, which needs this name and these types (as types, not text)."""
         arrived: Future[Tensor] = Future(devices=[self._device] if self._is_gpu else None)
         ready = torch.cuda.Event() if self._is_gpu else None
         if ready:
@@ -92,7 +92,7 @@ class BucketSender:
         return arrived
 
     def raise_failure(self) -> None:
-        """A collective that failed fails the step, here: DDP cannot pass an error on."""
+        """Raises the error of a failed collective in the step: DDP cannot pass it on."""
         if self._failure:
             raise self._failure
 
@@ -116,13 +116,13 @@ class BucketSender:
         except Exception as error:
             self._failure = error
         while self._failure and self._under_way:
-            self._arrived()  # as it is: nobody may wait for ever
+            self._arrived()  # not averaged, but nobody may wait for it forever
 
     def _arrived(self) -> None:
-        """They arrive in the order in which they left."""
+        """Notes the arrival of a bucket; buckets arrive in the order in which they were sent."""
         bucket = self._under_way.popleft()
         bucket.arrived.set_result(bucket.gradients)
 
     def _stream(self) -> AbstractContextManager[object]:
-        """Beside the computing, not in its queue."""
+        """A CUDA stream of its own, so that sending does not queue behind computing."""
         return torch.cuda.stream(torch.cuda.Stream(self._device)) if self._is_gpu else nullcontext()

@@ -1,4 +1,4 @@
-"""Decides which way a run exchanges (as asked for, measured, or chosen before) and builds that exchange."""
+"""Decides how a run exchanges (as configured, by measuring, or as before a restart); builds that exchange."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.sync.exchange import Exchange
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
-# What builds the exchange of each mode. Collective: it also sends rank 0's weights to all.
+# The function that builds the exchange of each mode. Collective: it also sends rank 0's weights to all.
 BUILDERS: dict[Mode, Callable[[Module, World, Topology, ExchangeWay, Sync], Exchange]] = {
     "allreduce": allreduce.build,
     "diloco": diloco.DiLoCo,
@@ -31,30 +31,31 @@ class MeasuredLink(NamedTuple):
 
 
 class Choice(BaseModel):
-    """A way and what it was chosen for. It is kept, also over restarts, while that stays the same."""
+    """A way, the reason for it, and what it depends on. While that stays the same, restarts keep the way."""
 
     way: ExchangeWay
-    why: str  # nothing where it was simply asked for
-    asked: dict[str, Any]
+    why: str  # empty if the settings name the way
+    asked: dict[str, Any]  # the settings that it follows from
     rank_hosts: list[int]
 
     @classmethod
     def of(cls, way: ExchangeWay, why: str, settings: Sync, topology: Topology) -> Choice:
-        return cls(way=way, why=why, asked=asked(settings), rank_hosts=topology.rank_hosts)
+        return cls(way=way, why=why, asked=_deciding(settings), rank_hosts=topology.rank_hosts)
 
     def __str__(self) -> str:
         words = f"{self.way}, {self.way.bucket_words}"
         return f"{words} ({self.why})" if self.why else words
 
     def still_fits(self, settings: Sync, topology: Topology) -> bool:
+        """Would these settings and hosts still allow this choice?"""
         return (
-            self.asked == asked(settings)
+            self.asked == _deciding(settings)
             and self.rank_hosts == topology.rank_hosts
             and self.way.kind in [way.kind for way in open_ways(settings, topology.rank_hosts)]
         )
 
 
-def asked(settings: Sync) -> dict[str, Any]:
+def _deciding(settings: Sync) -> dict[str, Any]:
     """The settings that the choice follows from."""
     return settings.model_dump(include={"mode", "wire", "hierarchical", "bucket_mb"})
 
@@ -66,27 +67,27 @@ def decide(
     kept: Choice | None,
     measured: Callable[[], Choice],
 ) -> Choice:
-    """The way of this run. `measured`, which is collective, is called only where it is needed."""
+    """The way of this run. Calls `measured`, which is collective, only if needed."""
     if kept and kept.still_fits(settings, topology):
         return kept
     if settings.mode == "auto" and len(topology.hosts) > 1:
         return measured()
-    return _as_asked(settings, topology, link)
+    return _as_configured(settings, topology, link)
 
 
-def _as_asked(settings: Sync, topology: Topology, link: MeasuredLink | None) -> Choice:
-    """The one way that the settings leave open, with DDP's bucket size where no link was measured."""
+def _as_configured(settings: Sync, topology: Topology, link: MeasuredLink | None) -> Choice:
+    """The one way that the settings leave open, with DDP's bucket size if no link was measured."""
     [way] = open_ways(settings, topology.rank_hosts)
-    why = "on one machine nothing crosses a network" if settings.mode == "auto" else ""
+    why = "one machine, so nothing crosses a network" if settings.mode == "auto" else ""
     if way.bucket_bytes is None:
         bucket_bytes = BUCKET_BYTES
         if link:
             bucket_bytes = bucket_bytes_for(len(topology.rank_hosts), *link)
-            why = "bucket size by the measured link"
+            why = "bucket size chosen for the measured link"
         way = way.model_copy(update={"bucket_bytes": bucket_bytes})
     return Choice.of(way, why, settings, topology)
 
 
 def build(model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync) -> Exchange:
-    """The exchange that goes this way. Collective: also sends rank 0's weights to all."""
+    """The exchange for this way. Collective: also sends rank 0's weights to all."""
     return BUILDERS[way.mode](model, world, topology, way, settings)

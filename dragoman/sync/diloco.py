@@ -1,8 +1,8 @@
-"""DiLoCo: replicas make steps of their own and meet every so many steps (Douillard et al., arXiv 2311.08105).
+"""DiLoCo: replicas train apart and exchange only once a round (Douillard et al., arXiv 2311.08105).
 
-In between each replica follows its own optimizer. When they meet, their weight changes since the common start
-(start less now) are averaged and used as a gradient: an outer step with Nesterov's momentum leads to the next
-start.
+Within a round each replica follows its own optimizer. At its end the replicas average their weight changes
+since the common start (start minus now) and use the mean as a gradient: an outer update with Nesterov's
+momentum gives the next start.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from dragoman.sync.world import World
 
 
 def replicas(settings: Sync, topology: Topology) -> list[int]:
-    """The replica of each rank: every rank is one, or every host. Nothing without DiLoCo."""
+    """The replica of each rank: every rank is one, or every host is. Empty without DiLoCo."""
     if settings.mode != "diloco":
         return []
     return list(topology.rank_hosts if settings.hierarchical else range(len(topology.rank_hosts)))
 
 
 class DiLoCo(Exchange):
-    """Ranks of one replica average their gradients in every step, inside their host."""
+    """Averages gradients within a replica, inside its host, in every step, and replicas once a round."""
 
     def __init__(self, model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync):
         """Collective: also sends rank 0's weights to all."""
@@ -46,7 +46,7 @@ class DiLoCo(Exchange):
             world.broadcast_(tensor)
         groups = Groups(world, topology, way.flows) if way.is_hierarchical else None
         self._route: Route = ThroughLeaders(groups, way) if groups else Flat(world, way)
-        # A route gives the mean over ranks. Replicas count alike, however many ranks they have.
+        # A route gives the mean over ranks. Replicas count equally, whatever their number of ranks.
         self._weight = world.size / len(self.together) / len(set(self.replicas))
         inside = ExchangeWay(bucket_bytes=way.bucket_bytes)
         self._inner = (
@@ -67,7 +67,7 @@ class DiLoCo(Exchange):
             yield
 
     def exposed_seconds(self) -> float:
-        """Inside the replica. To meet the others is all exposed: the step's own clock counts it."""
+        """Only within the replica: the exchange between replicas is all exposed, and the step times it."""
         return self._inner.exposed_seconds()
 
     def settle(self, forward: Callable[[], Tensor]) -> None:
@@ -79,7 +79,7 @@ class DiLoCo(Exchange):
 
     @torch.no_grad()
     def end_round(self) -> None:
-        """Everybody goes on from the same weights. Collective."""
+        """Gives all replicas the same weights. Collective."""
         torch.cat(self._flattened(), out=self._moved)
         torch.sub(self._start, self._moved, out=self._moved)
         if self._weight != 1.0:
@@ -97,7 +97,7 @@ class DiLoCo(Exchange):
         return [parameter.detach().flatten() for parameter in self._parameters.values()]
 
     def _views(self, flat: Tensor) -> list[Tensor]:
-        """Each parameter's part, in its shape."""
+        """The part of each parameter, in its shape."""
         shapes = [parameter.shape for parameter in self._parameters.values()]
         parts = flat.split([shape.numel() for shape in shapes])
         return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]

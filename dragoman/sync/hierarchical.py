@@ -1,4 +1,4 @@
-"""Ranks of a host sum first, one rank per host crosses the network, and hands the result round."""
+"""Ranks of a host sum gradients first; one rank per host exchanges over the network and shares the mean."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Groups:
     """The ranks of this host, and the first rank of each host, once per flow."""
 
     def __init__(self, world: World, topology: Topology, flows: int):
-        """Collective: every rank takes part in making every group."""
+        """Collective: every rank helps to make every group."""
         mine = topology.rank_hosts[world.rank]
         of_hosts = [world.group(topology.ranks_of(host)) for host in range(len(topology.hosts))]
         self.local = of_hosts[mine]
@@ -27,14 +27,14 @@ class Groups:
         self.ranks = world.size
 
     def close(self) -> None:
-        """Of a try that is over. Collective."""
+        """Removes the groups when a try is over. Collective."""
         for group in (self.local, *self.across):
             if group is not dist.GroupMember.NON_GROUP_MEMBER:
                 dist.destroy_process_group(group)
 
 
 class ThroughLeaders:
-    """Sends a piece to the leader, between leaders, and back, while the next piece sets off."""
+    """Sends a piece to the leader, between leaders and back, while the next piece starts."""
 
     def __init__(self, groups: Groups, way: ExchangeWay):
         self._groups = groups

@@ -1,4 +1,4 @@
-"""Which rank is on which host, and which interface carries a host's gradients."""
+"""The host of each rank, and the interface that carries each host's gradients."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from dragoman.sync.world import World
 
 @dataclass(frozen=True)
 class Topology:
+    """Which rank is on which host, and each host's interface for gradients."""
+
     hosts: list[str]  # names, in the order of their first rank
     rank_hosts: list[int]  # the host of each rank
     interfaces: list[str]  # per host
@@ -30,7 +32,7 @@ class Topology:
 
 @dataclass(frozen=True)
 class Placement:
-    """The world of a rank, and the hosts that its ranks are on."""
+    """A rank's world, and the hosts of all its ranks."""
 
     world: World
     topology: Topology
@@ -48,13 +50,13 @@ class Placement:
 
 @contextmanager
 def join(timeout_seconds: float) -> Iterator[Placement]:
-    """The world this process was started into, and where its ranks are. Collective."""
+    """Joins the world that this process was started for, and finds the hosts of its ranks. Collective."""
     with worlds.join(timeout_seconds) as world:
         yield Placement(world, find(world))
 
 
 def find(world: World) -> Topology:
-    """Asks every rank. Collective."""
+    """The topology, from what each rank says about its host. Collective."""
     names = world.gather_text(socket.gethostname())
     hosts = list(dict.fromkeys(names))
     rank_hosts = [hosts.index(name) for name in names]
@@ -63,10 +65,10 @@ def find(world: World) -> Topology:
 
 
 def _address_elsewhere(world: World, rank_hosts: list[int]) -> str:
-    """An address on another host, reached the way the gradients go; loopback if there is none. Collective.
+    """An address on another host, on the gradients' way; loopback if there is no other host. Collective.
 
-    Where Debian's installer wrote the hosts file, the meeting point's name is loopback on its own host. So
-    that host takes the address of another, and another that hears of loopback only takes the meeting point.
+    If Debian's installer wrote the hosts file, the meeting point's name resolves to loopback on its own host.
+    So that host uses the address of another one; a host that sees only loopback uses the meeting point.
     """
     addresses = world.gather_text(own_address_towards(world.meeting_point))
     own_host = rank_hosts[world.rank]

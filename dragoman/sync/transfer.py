@@ -1,4 +1,4 @@
-"""Files from host to host over the process group, for hosts that share no disk; and which of them do."""
+"""Sends files between hosts over the process group, and finds out which hosts share a disk."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dragoman.errors import naming
 from dragoman.sync.agree import decided_by_main, done_by, stop_all_if_one_failed
 from dragoman.sync.world import World
 
-_CHUNK_BYTES = 4 << 20  # what a rank holds of a file before it passes it on
-_CHUNKS_PER_BEAT = 16  # then all ranks meet: a failure is heard, and nobody waits longer than the timeout
+_CHUNK_BYTES = 4 << 20  # a rank reads this much of a file before it passes it on
+_CHUNKS_PER_CHECK = 16  # then all ranks share failures, and nobody waits longer than the timeout
 
 
 def owners(world: World, leaders: Sequence[int], folder: Path) -> dict[int, int]:
-    """For each of these ranks, the first of them that sees the same folder. Collective.
+    """For each leader, the first leader that sees the same folder. Collective.
 
-    Each leaves a mark in the folder and looks for the others' marks by name: device and inode numbers differ
-    between hosts, and a listing may be minutes old on a network disk.
+    Each leader leaves a mark in the folder and looks for the others' marks by name: device and inode numbers
+    differ between hosts, and on a network disk a listing may be minutes old.
     """
     token = decided_by_main(world, secrets.token_hex(8))
     marks = {rank: folder / f".seen-{token}-{rank}" for rank in leaders}
@@ -36,19 +36,19 @@ def owners(world: World, leaders: Sequence[int], folder: Path) -> dict[int, int]
         marks[world.rank].touch()
 
     done_by(world, is_leader, leave_mark)
-    found = torch.zeros(world.size, dtype=torch.int64)
+    first_seen = torch.zeros(world.size, dtype=torch.int64)
     if is_leader:
-        found[world.rank] = min(rank for rank, mark in marks.items() if mark.exists())
-    world.sum_(found)  # collective: all have looked before the first mark goes
+        first_seen[world.rank] = min(rank for rank, mark in marks.items() if mark.exists())
+    world.sum_(first_seen)  # collective: all have looked before the first mark is removed
     if is_leader:
         marks[world.rank].unlink(missing_ok=True)
-    return {rank: int(found[rank]) for rank in leaders}
+    return {rank: int(first_seen[rank]) for rank in leaders}
 
 
 class Chain:
-    """From one rank to others in a row, each passing on what it gets: no link carries a file twice.
+    """Sends files along a row of ranks, each passing on what it gets: no link carries a file twice.
 
-    All ranks of the world call its methods, also those that neither send nor receive.
+    All ranks of the world call its methods, even those that neither send nor receive.
     """
 
     def __init__(self, world: World, source: int, receivers: Sequence[int]):
@@ -62,20 +62,20 @@ class Chain:
         self._receives = bool(place)
 
     def folder(self, path: Path, check: Callable[[Path], object]) -> int:
-        """The files of a folder. It appears whole and checked, or not at all; how many bytes. Collective."""
+        """Sends a folder, which appears whole and checked or not at all; returns its bytes. Collective."""
         arriving = atomic.appearing(path) if self._receives else nullcontext(path)
         with arriving as place:
-            own = sorted(each.name for each in path.iterdir()) if self._is_source else []
-            sent = sum(self.file(path / name, place / name) for name in self._heard(own))
+            names = sorted(each.name for each in path.iterdir()) if self._is_source else []
+            sent = sum(self.file(path / name, place / name) for name in self._names_of_source(names))
             done_by(self._world, self._receives, lambda: check(place))
         return sent
 
     def files(self, folder: Path, names: Sequence[str]) -> int:
-        """Files below a folder that the source names, each replaced in one move; their bytes. Collective."""
-        return sum(self.replace(folder / name, folder / name) for name in self._heard(names))
+        """Sends the files below a folder that the source names, each as `replace` does. Collective."""
+        return sum(self.replace(folder / name, folder / name) for name in self._names_of_source(names))
 
     def replace(self, origin: Path, to: Path) -> int:
-        """A file in place of the one that is there, in one move; how many bytes. Collective."""
+        """Sends a file that replaces the one there in a single move; returns its bytes. Collective."""
         unfinished = to.with_name(to.name + atomic.UNFINISHED)
         done_by(self._world, self._receives, lambda: _make_room(unfinished))
         sent = self.file(origin, unfinished)
@@ -83,11 +83,11 @@ class Chain:
         return sent
 
     def file(self, origin: Path, to: Path) -> int:
-        """The source's file `origin` as `to` on the receivers; how many bytes. Collective."""
+        """Sends the source's file `origin` to `to` on the receivers; returns its bytes. Collective."""
         with ExitStack() as stack:
-            path, way = (origin, "rb") if self._is_source else (to, "wb")
+            path, mode = (origin, "rb") if self._is_source else (to, "wb")
             takes_part = self._is_source or self._receives
-            opened = done_by(self._world, takes_part, lambda: stack.enter_context(_open(path, way)))
+            opened = done_by(self._world, takes_part, lambda: stack.enter_context(_open(path, mode)))
             own_size = os.fstat(opened.fileno()).st_size if opened and self._is_source else 0
             size = int(self._world.sum([own_size])[0])
             self._content(opened, size)
@@ -99,12 +99,12 @@ class Chain:
         for number, start in enumerate(range(0, size, _CHUNK_BYTES), 1):
             if file:
                 failure = self._pass_on(buffer[: size - start], file) or failure
-            if number % _CHUNKS_PER_BEAT == 0:
+            if number % _CHUNKS_PER_CHECK == 0:
                 stop_all_if_one_failed(self._world, failure)
         stop_all_if_one_failed(self._world, failure)
 
     def _pass_on(self, chunk: torch.Tensor, file: IO[bytes]) -> Exception | None:
-        """A failure is returned, not raised: the next in the row waits for this rank, whatever happens."""
+        """Passes a chunk on; returns a failure instead of raising it, as the next rank waits for this one."""
         failure = None
         if self._is_source:
             failure = _failure_of(lambda: chunk.copy_(_read(file, len(chunk))))
@@ -116,18 +116,19 @@ class Chain:
             failure = _failure_of(lambda: _write(file, chunk))
         return failure
 
-    def _heard(self, names: Sequence[str]) -> list[str]:
-        """What the source says, on every rank. Collective."""
-        heard: list[str] = json.loads(self._world.broadcast_bytes(json.dumps(names).encode(), self._source))
-        return heard
+    def _names_of_source(self, names: Sequence[str]) -> list[str]:
+        """The source's names, on every rank. Collective."""
+        content = self._world.broadcast_bytes(json.dumps(names).encode(), self._source)
+        names_of_source: list[str] = json.loads(content)
+        return names_of_source
 
 
-def _open(path: Path, way: str) -> IO[bytes]:
-    return open(path, way, opener=_no_link if way == "wb" else None)  # closed by the stack of its caller
+def _open(path: Path, mode: str) -> IO[bytes]:
+    return open(path, mode, opener=_no_link if mode == "wb" else None)  # closed by the caller's stack
 
 
 def _no_link(path: str, flags: int) -> int:
-    """A link that others put where a file arrives must not lead it elsewhere."""
+    """Opens a file but follows no link: one that others put there must not lead the file elsewhere."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 

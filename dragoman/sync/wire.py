@@ -14,14 +14,14 @@ Finish = Callable[[], None]
 
 
 def begin(values: Tensor, group: dist.ProcessGroup | None, wire: Wire) -> Finish:
-    """Starts the sum of a flat fp32 tensor over a group of ranks, in place. Collective.
+    """Starts summing a flat fp32 tensor over a group of ranks, in place. Collective.
 
-    The function that comes back waits for the sum. Every rank ends with the same bits.
+    Call the result to wait for the sum. Every rank gets the same bits.
     """
     if wire == "fp32":
         return _waiting(dist.all_reduce(values, group=group, async_op=True))
-    # Two ranks could send each other everything and sum in fp32 for as many bytes, but over a 20 Mbit/s link
-    # gloo's all-gather took half as long again as this.
+    # Two ranks could send each other everything and sum in fp32, for the same bytes. But over a 20 Mbit/s
+    # link gloo's all-gather took half as long again as this.
     rounded = values.to(torch.bfloat16)
     work = _waiting(dist.all_reduce(rounded, group=group, async_op=True))
 

@@ -1,6 +1,6 @@
-"""The world of a run: its ranks, its device, its collectives. The sole reader of RANK and WORLD_SIZE.
+"""The world of a run: its ranks, their devices and collectives. The only reader of RANK and WORLD_SIZE.
 
-One process is a world of one: it goes through the same calls.
+One process is a world of one and makes the same calls.
 """
 
 from __future__ import annotations
@@ -25,32 +25,34 @@ from dragoman.sync.route import LISTENER, interface_towards, listen_at, own_addr
 
 @dataclass(frozen=True)
 class World:
+    """A rank's view of the run: its own number and device, and the collectives with the other ranks."""
+
     rank: int
     size: int
     local_rank: int
     local_size: int
     device: torch.device
-    meeting_point: str = "127.0.0.1"  # the address at which ranks found each other
+    meeting_point: str = "127.0.0.1"  # the address at which ranks connected to each other
     timeout_seconds: float = 600.0  # of every collective
-    under_torchrun: bool = False  # the user's own: it listens and unpickles where we would not
+    under_torchrun: bool = False  # started by the user's torchrun, which listens and unpickles; we would not
 
     @property
     def is_main(self) -> bool:
-        """Rank 0 alone writes to disk and to the terminal."""
+        """Is this rank 0, the only one that writes to disk and to the terminal?"""
         return self.rank == 0
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Over all ranks. Collective: every rank calls it, with as many values."""
+        """The sums over all ranks. Collective: every rank calls it with the same number of values."""
         tensor = torch.tensor(values, dtype=torch.float64)
         self.sum_(tensor)
         return tensor.tolist()
 
     def sum_(self, tensor: torch.Tensor) -> None:
-        """In place, over all ranks. Collective. On the CPU, so that no device has to be waited for."""
+        """Sums a CPU tensor over all ranks, in place; no device has to be waited for. Collective."""
         dist.all_reduce(tensor, group=_control())
 
     def most(self, values: Sequence[float]) -> list[float]:
-        """The largest over all ranks, for each. Collective."""
+        """The largest of each value over all ranks. Collective."""
         tensor = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=_control())
         return tensor.tolist()
@@ -63,20 +65,20 @@ class World:
 
     def gather_bytes(self, content: bytes) -> list[bytes]:
         """Every rank's bytes, of any length, on rank 0; nothing on the others. Collective."""
-        lengths, own = self._padded(content)
-        rows = self.gather(own)
+        lengths, padded = self._padded(content)
+        rows = self.gather(padded)
         return [row[:end].numpy().tobytes() for row, end in zip(rows, lengths, strict=False)]
 
     def gather_text(self, text: str) -> list[str]:
         """Every rank's text, of any length, on every rank. Collective."""
-        lengths, own = self._padded(text.encode())
-        table = torch.zeros(self.size, len(own), dtype=torch.uint8)
-        table[self.rank] = own
+        lengths, padded = self._padded(text.encode())
+        table = torch.zeros(self.size, len(padded), dtype=torch.uint8)
+        table[self.rank] = padded
         self.sum_(table)
         return [row[:end].numpy().tobytes().decode() for row, end in zip(table, lengths, strict=True)]
 
     def _padded(self, content: bytes) -> tuple[list[int], torch.Tensor]:
-        """How long each rank's bytes are, and this rank's, filled up to more than the longest. Collective."""
+        """The length of each rank's bytes, and this rank's bytes padded beyond the longest. Collective."""
         lengths = torch.zeros(self.size, dtype=torch.int64)
         lengths[self.rank] = len(content)
         self.sum_(lengths)
@@ -84,17 +86,17 @@ class World:
         return lengths.tolist(), torch.frombuffer(bytearray(padded), dtype=torch.uint8)
 
     def group(self, ranks: Sequence[int]) -> dist.ProcessGroup:
-        """Of some ranks, for gradients. Collective, also for those who are not in it."""
+        """A group of some ranks, for gradients. Collective, also for ranks outside it."""
         group = dist.new_group(list(ranks), timeout=timedelta(seconds=self.timeout_seconds))
         _groups.append(group)
         return group
 
     def broadcast_(self, tensor: torch.Tensor) -> None:
-        """Rank 0's values to all. Collective."""
+        """Sends rank 0's values to all ranks, in place. Collective."""
         dist.broadcast(tensor, src=0)
 
     def broadcast_bytes(self, content: bytes, source: int = 0) -> bytes:
-        """One rank's bytes to all; the others' argument is not looked at. Collective. Nothing is pickled."""
+        """The source's bytes, on every rank; other ranks' argument is ignored. No pickle. Collective."""
         length = torch.tensor([len(content)], dtype=torch.int64)
         dist.broadcast(length, src=source, group=_control())
         buffer = torch.zeros(int(length), dtype=torch.uint8)
@@ -104,17 +106,17 @@ class World:
         return bytes(buffer.numpy().tobytes())
 
     def send(self, tensor: torch.Tensor, to: int) -> None:
-        """A CPU tensor to one rank, which must receive it."""
+        """Sends a CPU tensor to one rank, which must receive it."""
         dist.send(tensor, to, group=_control())
 
     def receive_(self, tensor: torch.Tensor, origin: int) -> None:
-        """What that rank sends, into a CPU tensor of the same size."""
+        """Receives what that rank sends into a CPU tensor of the same size."""
         dist.recv(tensor, origin, group=_control())
 
     def swap_(self, outgoing: torch.Tensor, to: int, incoming: torch.Tensor, origin: int) -> None:
-        """A CPU tensor to one rank while another is received, both of which do the same."""
-        # The receive first: gloo tells the other side of it over the same connection, and behind a burst that
-        # word would come when the burst is through: two hosts would send in turns, at half the rate.
+        """Sends a CPU tensor to one rank while receiving another; those ranks do the same."""
+        # The receive first: gloo announces it over the same connection. Behind a burst the announcement would
+        # arrive only after the burst: two hosts would send in turns, at half the rate.
         receiving = dist.irecv(incoming, origin, group=_control())
         sending = dist.isend(outgoing, to, group=_control())
         for work in (sending, receiving):
@@ -123,20 +125,21 @@ class World:
 
 
 _control_group: dist.ProcessGroup | None = None
-# Of the newest world. They stay when it ends: neither DDP nor torch's own list may be their last owner. It
-# would destroy them holding Python's lock, and wait for threads that need it to drop what they last sent.
+# The groups of the newest world. They stay when it ends: neither DDP nor torch's own list may be their last
+# owner. It would destroy them while holding Python's lock, and wait for threads that need the lock to release
+# what they last sent.
 _groups: list[dist.ProcessGroup] = []
-atexit.register(_groups.clear)  # not later: while Python takes itself down, their threads abort the process
+atexit.register(_groups.clear)  # no later: during Python's shutdown their threads abort the process
 
 
 def _control() -> dist.ProcessGroup | None:
-    """Small CPU tensors travel over gloo, also where gradients travel over NCCL."""
+    """The group for small CPU tensors, which travel over gloo even if gradients travel over NCCL."""
     return _control_group
 
 
 @contextmanager
 def join(timeout_seconds: float) -> Iterator[World]:
-    """The world this process was started into."""
+    """Joins the world that this process was started for. Collective."""
     global _control_group
     _groups.clear()
     orphans.end_with_parent()
@@ -166,27 +169,27 @@ def join(timeout_seconds: float) -> Iterator[World]:
 
 
 def _own_gpu(local_rank: int) -> torch.device:
-    """The ranks of a machine all see its GPUs and take one each. Not run on hardware yet."""
+    """The GPU of a rank: all ranks of a machine see its GPUs and use one each. Not yet run on hardware."""
     if local_rank >= (visible := torch.cuda.device_count()):
         raise DragomanError(
-            f"torch can use {visible} GPU{'s' * (visible > 1)} here, and rank {local_rank} of this machine "
+            f"torch can use {visible} GPU{'s' * (visible > 1)} here, but rank {local_rank} of this machine "
             f"(counted from 0) needs one of its own",
-            hint="fewer ranks on this machine, or look at CUDA_VISIBLE_DEVICES; with srun, --gpus-per-node "
-            "rather than --gpus-per-task",
+            hint="start fewer ranks on this machine, or check CUDA_VISIBLE_DEVICES; with srun, use "
+            "--gpus-per-node rather than --gpus-per-task",
         )
     return torch.device("cuda", local_rank)
 
 
 def _store(rank: int, size: int, timeout: timedelta) -> dist.Store:
-    """Where ranks find each other. Rank 0 listens at one address; torch would listen on all interfaces.
+    """The store through which ranks find each other. Rank 0 listens at one address; torch would at all.
 
-    A launcher of ours has opened the socket already; under the user's torchrun its agent keeps the store.
+    Our launcher has already opened the socket; under the user's torchrun, its agent keeps the store.
     """
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if rank != 0 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return dist.TCPStore(address, port, size, is_master=False, timeout=timeout)
-    given = os.environ.pop(LISTENER, None)  # used up: a descriptor has one owner
-    listener = socket.socket(fileno=int(given)) if given else listen_at(address, port)
+    descriptor = os.environ.pop(LISTENER, None)  # removed: a descriptor has one owner
+    listener = socket.socket(fileno=int(descriptor)) if descriptor else listen_at(address, port)
     port = listener.getsockname()[1]
     return dist.TCPStore(
         address, port, size, is_master=True, timeout=timeout, master_listen_fd=listener.detach()
@@ -195,11 +198,11 @@ def _store(rank: int, size: int, timeout: timedelta) -> dist.Store:
 
 @contextmanager
 def _one_interface(name: str) -> Iterator[None]:
-    """Gradients listen and travel on the interface that leads to rank 0, and on no other.
+    """Makes gradients listen and travel only on the interface that leads to rank 0.
 
-    gloo would look its own host name up, which Debian resolves to loopback: other hosts wait for ever. NCCL
-    would listen on the first interface it likes. What the user has set is left alone. Ours goes with the
-    world: a process started later may be in another.
+    gloo would look up its own host name, which Debian resolves to loopback: other hosts would wait forever.
+    NCCL would listen on the first interface it likes. Variables set by the user stay. Ours are removed with
+    the world: a process started later may belong to another.
     """
     wanted = {"GLOO_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": f"={name}"}  # "=": this name, not a prefix
     ours = {variable: value for variable, value in wanted.items() if variable not in os.environ}
@@ -212,37 +215,37 @@ def _one_interface(name: str) -> Iterator[None]:
 
 
 def _check_meeting_point(name: str, is_shared: bool) -> None:
-    """A name that means loopback on its own machine only: the ranks of others would wait for ever."""
-    if is_shared and name not in ("localhost", "::1") and not name.startswith("127."):
-        found = own_address_towards(name)
-        if ip_address(found).is_loopback:
-            raise DragomanError(
-                f"{name}, where ranks are to meet, resolves to loopback here: other hosts cannot reach it",
-                hint=f"in /etc/hosts write this machine's address for {name} in place of 127.0.1.1, or start "
-                "with the address in place of the name",
-            )
+    """Refuses a name that resolves to loopback on its own machine: ranks elsewhere would wait forever."""
+    if not is_shared or name in ("localhost", "::1") or name.startswith("127."):
+        return
+    if ip_address(own_address_towards(name)).is_loopback:
+        raise DragomanError(
+            f"ranks connect to each other at {name}, which is loopback here: other hosts cannot reach it",
+            hint=f"in /etc/hosts, give {name} this machine's address instead of 127.0.1.1, or start the "
+            "run with the address instead of the name",
+        )
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """A collective that failed, in words: another rank is gone, or silent for too long."""
+    """Turns a failed collective into an error that says so: another rank ended or was silent for too long."""
     try:
         yield
     except dist.DistError as error:
         raise _lost(error) from None
     except RuntimeError as error:
-        # gloo says so in text only
+        # gloo reports this only as text
         if any(sign in str(error) for sign in ("Connection closed by peer", "Timed out", "Connection reset")):
             raise _lost(error) from None
         raise
 
 
 def _lost(error: Exception) -> DragomanError:
-    # gloo begins with the place in its own source and ends with good wishes
+    # gloo begins with the line in its own source and ends with advice
     cause = str(error).splitlines()[0].rpartition(".cc:")[2].partition("] ")[2].partition(". ")[0] or str(
         error
     )
     return DragomanError(
         f"another rank is gone or silent ({cause[:200]})",
-        hint="its own message says why; the same command goes on from the last checkpoint",
+        hint="read that rank's own error; then the same command continues from the last checkpoint",
     )

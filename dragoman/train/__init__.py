@@ -1,1 +1,1 @@
-"""Training: the loop, one step, the schedule, evaluation, checkpoints."""
+"""Training: the loop, one step, the optimizer, evaluation, checkpoints, and what a run shows and records."""

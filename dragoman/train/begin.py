@@ -1,4 +1,4 @@
-"""The state a run begins with: new, with another model's weights, or as its checkpoint has it."""
+"""The state a run begins with: new, with another model's weights, or from its checkpoint."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dragoman.train.state import State
 class Beginning:
     """What a rank has before its first step."""
 
-    state: State  # its weights are rank 0's alone until the exchange sends them to all
+    state: State  # only rank 0's weights are right until the exchange sends them to all
     batches: Batches
-    lines: list[str]  # worth telling people; on rank 0
+    lines: list[str]  # for people; on rank 0
 
 
 def begin(reconciled: Reconciled, data: DataSet, placement: Placement) -> Beginning:
@@ -46,7 +46,7 @@ def begin(reconciled: Reconciled, data: DataSet, placement: Placement) -> Beginn
 
 
 def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:
-    """Puts another model's weights into rank 0's model; lines for people. Collective."""
+    """Puts another model's weights into rank 0's model; returns lines for people. Collective."""
     other = done_by_main(world, lambda: saved_model.load([origin], world.device))  # collective
     if not other:
         return []
@@ -55,7 +55,7 @@ def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:
 
 
 def _size_line(size: StepSize, world: World, parameters: int) -> str:
-    """The arithmetic of a step, so that nobody has to guess it."""
+    """The model's size and the arithmetic of a step, in words."""
     return (
         f"{parameters:,} parameters; a step is {size.step:,} {size.unit} in {size.microbatches} microbatches "
         f"over {world.size} rank{'s' if world.size > 1 else ''} on {world.device.type}"

@@ -1,4 +1,4 @@
-"""The exchange of a run, settled and built before its first step."""
+"""Chooses and builds the exchange of a run before its first step."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def build(
     recorder: Recorder,
     shown: View,
 ) -> Exchange:
-    """The exchange for the way that was kept, asked for or measured. Logs and records the way. Collective."""
+    """The exchange of this run, as before, as configured or by measuring; logs and records it. Collective."""
     settings = state.config.sync
 
     def measured() -> Choice:
         began = clock.seconds()
-        around = _around(state, batches, world, phases)
-        gradient_bytes = sum(around.gradient_bytes)
+        computed = _computed_step(state, batches, world, phases)
+        gradient_bytes = sum(computed.gradient_bytes)
         tried = auto.measure(world, topology, settings, gradient_bytes)
-        picked, why = auto.pick(around, tried, auto.bucket_sizes(settings, gradient_bytes))
-        numbers = {"compute_seconds": around.compute_seconds, "step_seconds": picked.step_seconds}
+        picked, why = auto.pick(computed, tried, auto.bucket_sizes(settings, gradient_bytes))
+        numbers = {"compute_seconds": computed.compute_seconds, "step_seconds": picked.step_seconds}
         recorder.probe("auto", state.step, began, clock.seconds() - began, **numbers)
         return Choice.of(picked.way, why, settings, topology)
 
@@ -57,14 +57,14 @@ def build(
 
 
 def _about_rounds(settings: Training, exchange: Exchange) -> list[str]:
-    """Lines for the log where ranks do not have the same weights after every step."""
+    """Lines for the log if ranks do not have the same weights after every step."""
     way = exchange.way
     if way.steps_per_round == 1:
         return []
     replicas, sync = len(set(exchange.replicas)), settings.sync
-    meet = "replicas meet" if replicas > 1 else "replica meets"
+    exchange_words = "replicas exchange" if replicas > 1 else "replica exchanges"
     lines = [
-        f"diloco: {replicas} {meet} every {way.steps_per_round} steps, in {way.wire}; "
+        f"diloco: {replicas} {exchange_words} every {way.steps_per_round} steps, in {way.wire}; "
         f"outer rate {sync.outer_rate:g}, momentum {sync.outer_momentum:g}"
     ]
     for key, every in (
@@ -72,15 +72,15 @@ def _about_rounds(settings: Training, exchange: Exchange) -> list[str]:
         ("checkpoint.every", settings.checkpoint.every),
     ):
         if (rounded := way.whole_rounds(every)) != every:
-            lines.append(f"{key} = {every:,} is taken as {rounded:,}, a multiple of sync.inner_steps")
+            lines.append(f"{key} = {every:,} is rounded to {rounded:,}, a multiple of sync.inner_steps")
     return lines
 
 
-def _around(state: State, batches: Batches, world: World, phases: Phases) -> auto.ComputedStep:
-    """What a step takes without its exchange, by computing the next one for nothing. Collective."""
+def _computed_step(state: State, batches: Batches, world: World, phases: Phases) -> auto.ComputedStep:
+    """The time of a step without its exchange: computes the next one and discards the result. Collective."""
     batch = next(batches.after(state.position))
     stepper = Stepper(state, Exchange(state.model), batches, world, phases)
-    # The first time memory is allocated, the second time counts. Collective: every rank has the same numbers.
+    # The first run allocates memory; the second counts. Collective: every rank gets the same numbers.
     seconds = [world.most([stepper.seconds_without_exchange(batch)])[0] for _ in range(2)][-1]
     microbatches = max(len(batch.share(rank, world.size)) for rank in range(world.size))
     tensors = [parameter.numel() * 4 for parameter in state.model.parameters()]

@@ -1,4 +1,4 @@
-"""`plan --calibrate`: half a minute of real steps on this machine, and the pace that they come to."""
+"""`plan --calibrate`: measures a pace with half a minute of real steps on this machine."""
 
 from __future__ import annotations
 
@@ -20,44 +20,45 @@ from dragoman.plan.pace import Pace
 from dragoman.plan.work import Work
 
 SECONDS = 30.0
-_MOST_SECONDS = 600.0  # with start-up, and a step that takes longer than the measurement should
-_LEAST_DOUBT = 0.10  # the machine a minute later
-_ENOUGH_STEPS = 4  # whose spread tells how steady the machine is
+_MOST_SECONDS = 600.0  # including start-up, and steps that take longer than planned
+_LEAST_DOUBT = 0.10  # how much the same machine differs a minute later
+_ENOUGH_STEPS = 4  # the spread of this many shows how steady the machine is
 _DOUBT_OF_FEW = 0.25
 _DRAG_DOUBT = 0.5
 _FAILURE = re.compile(r"^(?:\[rank\d+\]: )?([\w.]*Error: .+)$", re.MULTILINE)
 
 
 class CalibrationRequest(BaseModel):
-    """What the ranks are told."""
+    """The request file that the ranks read."""
 
-    settings: str = "config.toml"  # beside the request
+    settings: str = "config.toml"  # in the same folder
     vocabulary: int
-    source_tokens: float  # of a sentence, where there is no data
+    source_tokens: float  # of a sentence, if there is no data set
     target_tokens: float
     data: str | None
     seconds: float
 
 
 class Measured(BaseModel):
-    """What they answer: of each step, the slowest rank's seconds."""
+    """The ranks' answer; lists hold the slowest rank's seconds for each step."""
 
     device: str
     ranks: int
     flops: list[float]  # of the rank that has the most
     without_exchange: list[float]  # forward and backward
-    with_exchange: list[float]  # the same, and the exposed exchange
+    with_exchange: list[float]  # the same plus the exposed exchange
     serial: list[float]
     data: list[float]
-    memory_bytes: float  # of the largest rank, at its most
+    memory_bytes: float  # peak of the rank that used most
 
 
 def calibrate(work: Work, workers: int, data: Path | None, seconds: float = SECONDS) -> Pace:
-    """Of so many ranks at once on this machine."""
+    """The pace with this many ranks at once on this machine."""
     return pace_of(measure(work, workers, data, seconds), work)
 
 
 def measure(work: Work, workers: int, data: Path | None, seconds: float = SECONDS) -> Measured:
+    """Runs the ranks of a calibration and returns what they measured."""
     request = CalibrationRequest(
         vocabulary=work.corpus.vocabulary,
         source_tokens=work.corpus.source_tokens.value,
@@ -66,30 +67,32 @@ def measure(work: Work, workers: int, data: Path | None, seconds: float = SECOND
         seconds=seconds,
     )
     with temporary.folder("dragoman-plan-") as folder:
-        asked, answered = folder / "request.json", folder / "measured.json"
-        config.write(work.settings, asked.with_name(request.settings))
-        asked.write_text(request.model_dump_json(), encoding="utf-8")
+        request_file, answer_file = folder / "request.json", folder / "measured.json"
+        config.write(work.settings, request_file.with_name(request.settings))
+        request_file.write_text(request.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", "dragoman.launch.ranks", str(workers)]
-        said = _run([*command, "-m", "dragoman.train.calibration_rank", str(asked), str(answered)])
-        if not answered.exists():
+        command += ["-m", "dragoman.train.calibration_rank", str(request_file), str(answer_file)]
+        reason = _run(command)
+        if not answer_file.exists():
             raise DragomanError(
-                f"no steps could be made here: {said}",
-                hint="--workers 1, a smaller data.microbatch, or --gpu",
+                f"could not make any steps here: {reason}",
+                hint="use --workers 1 or a smaller data.microbatch, or plan with --gpu",
             )
-        return Measured.model_validate(json.loads(answered.read_text(encoding="utf-8")))
+        return Measured.model_validate(json.loads(answer_file.read_text(encoding="utf-8")))
 
 
 def _run(command: list[str]) -> str:
-    """What the first rank to fail said last."""
+    """Runs the ranks; returns the error of the first one to fail, or the exit code."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_MOST_SECONDS)
     except subprocess.TimeoutExpired:
-        return f"not done in {_MOST_SECONDS:.0f} s"
+        return f"it was not done after {_MOST_SECONDS:.0f} s"
     failure = _FAILURE.search(done.stderr)
     return failure[1] if failure else f"exit code {done.returncode}"
 
 
 def pace_of(measured: Measured, work: Work) -> Pace:
+    """The pace that follows from the measured steps."""
     where = f"{len(measured.flops)} steps measured here, {measured.ranks} at once"
     per_flop = [
         seconds / count for seconds, count in zip(measured.without_exchange, measured.flops, strict=True)
@@ -107,7 +110,7 @@ def pace_of(measured: Measured, work: Work) -> Pace:
 
 
 def _drag(measured: Measured, work: Work, where: str) -> Estimate:
-    """What exchanging costs where no link is in the way."""
+    """The cost of exchanging without a link."""
     if measured.ranks == 1:
         return paces.CPU_DRAG_SECONDS if measured.device == "cpu" else paces.DRAG_SECONDS
     pairs = zip(measured.with_exchange, measured.without_exchange, strict=True)

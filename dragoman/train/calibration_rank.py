@@ -1,8 +1,8 @@
-"""A rank of a calibration: real steps of a config, each with and without its exchange, for so many seconds.
+"""A rank of a calibration: makes real steps of a config for some seconds, each with and without its exchange.
 
     python -m dragoman.launch.ranks 2 -m dragoman.train.calibration_rank REQUEST ANSWER
 
-The one file of this folder that imports torch; it is run, never imported.
+It is run, never imported: `plan --calibrate` itself needs no torch.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from dragoman.train.calibrate import CalibrationRequest, Measured
 from dragoman.train.state import State
 from dragoman.train.step import Stepper
 
-_PAIRS = 20_000  # of a corpus that is made up
+_PAIRS = 20_000  # of a made-up corpus
 _SPREAD = 0.5  # of the logarithm of sentence lengths
 _SETTLING_STEPS = 2  # the first ones allocate memory
-_WANTED_STEPS = 6  # that fit into the time, or steps are made smaller
-_LEAST_STEPS = 4  # that are made, whatever time they take
+_WANTED_STEPS = 6  # steps are made smaller until this many fit into the time
+_LEAST_STEPS = 4  # are made, whatever time they take
 _PHASE = {name: number for number, name in enumerate(PHASES)}
-_MEETING = [_PHASE[name] for name in ("forward", "backward", "exchange")]
+_WITH_EXCHANGE = [_PHASE[name] for name in ("forward", "backward", "exchange")]
 
 
-def main(asked: Path, answered: Path) -> None:
-    request = CalibrationRequest.model_validate_json(asked.read_text(encoding="utf-8"))
-    settings = config.load(Training, asked.with_name(request.settings))
+def main(request_file: Path, answer_file: Path) -> None:
+    request = CalibrationRequest.model_validate_json(request_file.read_text(encoding="utf-8"))
+    settings = config.load(Training, request_file.with_name(request.settings))
     with worlds.join(settings.sync.timeout_seconds) as world:
         torch.manual_seed(settings.train.seed)
-        own = asked.with_name(f"rank-{world.rank}")  # in the folder that whoever asks removes
-        data = DataSet(Path(request.data)) if request.data else made_up(own, request)
+        folder = request_file.with_name(f"rank-{world.rank}")  # the parent process removes it
+        data = DataSet(Path(request.data)) if request.data else made_up_data(folder, request)
         measured = Bench(settings, request.vocabulary, data, world).measure(request.seconds)
         if world.is_main:
-            answered.write_text(measured.model_dump_json(), encoding="utf-8")
+            answer_file.write_text(measured.model_dump_json(), encoding="utf-8")
 
 
-def made_up(folder: Path, request: CalibrationRequest) -> Any:
-    """As much of a data set as batches need: random tokens, in sentences of the usual spread of lengths."""
+def made_up_data(folder: Path, request: CalibrationRequest) -> Any:
+    """The parts of a data set that batches need: random tokens in sentences of the usual lengths."""
     random = np.random.default_rng(1)
     length = random.lognormal(-(_SPREAD**2) / 2, _SPREAD, _PAIRS)
     sides = []
@@ -73,23 +73,24 @@ def made_up(folder: Path, request: CalibrationRequest) -> Any:
 
 
 class Bench:
-    """Makes steps and notes what the slowest rank took. Every method is collective."""
+    """Makes steps and notes the slowest rank's times. Every method is collective."""
 
     def __init__(self, settings: Training, vocabulary: int, data: Any, world: World):
         self._settings, self._vocabulary, self._data, self._world = settings, vocabulary, data, world
         model = Transformer(settings.model, vocabulary).to(world.device)
         self._state = State(settings, model, optimizer.build(model, settings.train))
         self._phases = GpuPhases() if world.device.type == "cuda" else Phases()
-        # In the plainest way: the others are reckoned from it.
+        # The plainest way: the cost of the others is computed from it.
         self._exchange = choice.build(model, world, topologies.find(world), ExchangeWay(), Sync())
         self._make_steps_of(1)
         self._stepper.settle(next(self._batches.after(self._state.position)))
 
     def measure(self, seconds: float) -> Measured:
+        """Makes steps for this long, and at least a few."""
         for _ in range(_SETTLING_STEPS):
             first = self._step()
-        took = first["without_exchange"] + first["with_exchange"]
-        self._make_steps_of(max(1, int(seconds / _WANTED_STEPS / took)))
+        seconds_per_microbatch = first["without_exchange"] + first["with_exchange"]
+        self._make_steps_of(max(1, int(seconds / _WANTED_STEPS / seconds_per_microbatch)))
         rows: list[dict[str, float]] = []
         began = time.monotonic()
         while len(rows) < _LEAST_STEPS or self._world.most([time.monotonic() - began])[0] < seconds:
@@ -103,7 +104,7 @@ class Bench:
         )
 
     def _make_steps_of(self, microbatches: int) -> None:
-        """So many on each rank, or as many as a step of the config has."""
+        """Makes each step this many microbatches per rank, or the config's step if that is smaller."""
         data = self._settings.data
         step = min(data.step, data.microbatch * microbatches * self._world.size)
         size = StepSize(step, data.microbatch, data.unit)
@@ -119,17 +120,17 @@ class Bench:
         phases = self._phases.end_step()
         self._state.step += 1
         names = ("flops", "with_exchange", "serial", "data")
-        own = [
+        values = [
             self._flops(batch),
-            phases[_MEETING].sum(),
+            phases[_WITH_EXCHANGE].sum(),
             phases[_PHASE["optimizer"]],
             phases[_PHASE["data"]],
         ]
-        slowest = self._world.most([float(value) for value in own])
+        slowest = self._world.most([float(value) for value in values])
         return {"without_exchange": without, **dict(zip(names, slowest, strict=True))}
 
     def _flops(self, batch: Batch) -> float:
-        """Of this rank's share."""
+        """The FLOPs of this rank's share of a step."""
         total = 0.0
         for number in batch.share(self._world.rank, self._world.size):
             loaded = self._batches.load(batch.microbatches[number])

@@ -1,7 +1,7 @@
-"""The measured counterfactual: now and then the same microbatches are also computed without the exchange.
+"""The measured counterfactual: some steps are also computed without their exchange.
 
-The gradients of it are thrown away and dropout is seeded by microbatch, so training is the same bit for bit.
-It costs a step's computing at each of five exchanges near the start, and then at one in five hundred.
+Their gradients are thrown away and dropout is seeded by microbatch, so training stays the same bit for bit.
+Each costs a step's computing: at five exchanges near the start, then at one in five hundred.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dragoman.measure.records import PHASES
 from dragoman.sync.world import World
 from dragoman.train.step import Stepper
 
-_FIRST = range(5, 10)  # exchanges of an attempt; the very first ones are not typical
+_FIRST = range(5, 10)  # exchanges of an attempt; the first few are not typical
 _EVERY = 500
 _FORWARD, _BACKWARD, _EXCHANGE = (PHASES.index(name) for name in ("forward", "backward", "exchange"))
 
 
 class Counterfactual:
-    """Where there is one rank there is no exchange to leave out."""
+    """Times steps without their exchange. Does nothing with one rank, which exchanges nothing."""
 
     def __init__(self, stepper: Stepper, recorder: Recorder, world: World):
         self._stepper = stepper
@@ -32,23 +32,23 @@ class Counterfactual:
         self._without: float | None = None  # seconds of the slowest rank, for the step under way
 
     def before_step(self, batch: StepBatch) -> None:
-        """Collective where it is due."""
+        """Times the step without its exchange if one is due, and is collective then."""
         self._without = None
         if not self._stepper.ends_round(stop_wanted=False):
             return
         due = self._exchanges in _FIRST or self._exchanges % _EVERY == _EVERY - 1
         if due and self._world.size > 1:
             self._began = clock.seconds()
-            # Collective, and so all ranks begin the real step together: none waits for another's probe.
+            # Collective, so all ranks begin the real step together: none waits for another's probe.
             self._without = self._world.most([self._stepper.seconds_without_exchange(batch)])[0]
         self._exchanges += 1
 
     def after_step(self, step: int, phases: np.ndarray) -> None:
-        """Collective where `before_step` was."""
+        """Records both times of the step; collective if `before_step` was."""
         if self._without is None:
             return
-        own = float(phases[[_FORWARD, _BACKWARD, _EXCHANGE]].sum())
-        per_step = (self._world.most([own])[0] - self._without) / self._stepper.whole_rounds(1)
+        with_exchange = float(phases[[_FORWARD, _BACKWARD, _EXCHANGE]].sum())
+        per_step = (self._world.most([with_exchange])[0] - self._without) / self._stepper.whole_rounds(1)
         self._recorder.probe(
             "exchange",
             step,

@@ -1,4 +1,4 @@
-"""Evaluation during training: losses scored alike, and real translations, made by all ranks together."""
+"""Evaluation during training by all ranks together: losses scored in the same way, and real translations."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from dragoman.train.state import State
 from dragoman.train.step import tensors
 
 Enough = Callable[[], bool]  # should an evaluation under way be given up?
-_TIMED_SENTENCES = 64  # as many as are translated at a time
-_LOSS_TOKENS = 4_096  # of one forward, both sides together: without gradients this is little memory
+_TIMED_SENTENCES = 64  # the number translated at a time
+_LOSS_TOKENS = 4_096  # of one forward, both sides together; without gradients this needs little memory
 
 
 class Evaluator:
@@ -40,18 +40,18 @@ class Evaluator:
         self._references = self._dev.text("target")
         self._bleu = partial(bleu, target_language=data.card.target_language)
         count = min(config.train_sample_pairs, len(data.train))
-        # Spread evenly over the corpus: the same pairs whatever the seed, the machine or the attempt.
+        # Spread evenly over the corpus: the same pairs for every seed, machine and attempt.
         self._train_sample = np.arange(count) * len(data.train) // count
 
     def evaluate(self, state: State) -> tuple[Evaluation, list[Sample]]:
-        """Collective. The evaluation is the same on every rank; samples are for rank 0."""
+        """Scores the model. The evaluation is the same on every rank; samples are for rank 0. Collective."""
         return self._evaluate(state, None)
 
     def expected_seconds(self, state: State, step_seconds: float) -> float:
-        """Of an evaluation of a model that has learnt; what one without skill takes says little. Collective.
+        """The expected seconds of an evaluation once the model has learnt. Collective.
 
-        Some sentences are translated into as many tokens as their references have. Losses cost a third of
-        what training on their tokens does.
+        An untrained model's translations end anywhere, so some sentences are translated into as many tokens
+        as their references have. Losses cost a third of training on the same tokens.
         """
         count = min(_TIMED_SENTENCES, len(self._dev))
         rows = np.arange(count) * len(self._dev) // count
@@ -70,7 +70,7 @@ class Evaluator:
         return self._world.most([translating + losses])[0]
 
     def evaluate_until(self, is_enough: Enough, state: State) -> tuple[Evaluation, list[Sample]] | None:
-        """The same, or None as soon as any rank has had enough. Collective."""
+        """As `evaluate`, but None as soon as `is_enough` is true on any rank. Collective."""
         try:
             return self._evaluate(state, is_enough)
         except _GivenUp:
@@ -89,9 +89,9 @@ class Evaluator:
             model.train()
         # Rank 0 alone scores; the others wait in the broadcast.
         scores = (self._bleu, chrf) if self._world.is_main else ()
-        found = [score(translations, self._references).model_dump_json() for score in scores]
-        heard = decided_by_main(self._world, "\n".join(found)).split("\n")
-        bleu_score, chrf_score = map(Score.model_validate_json, heard)
+        lines = [score(translations, self._references).model_dump_json() for score in scores]
+        lines_of_main = decided_by_main(self._world, "\n".join(lines)).split("\n")
+        bleu_score, chrf_score = map(Score.model_validate_json, lines_of_main)
         evaluation = Evaluation(
             step=state.step,
             eval_loss=eval_loss,
@@ -104,7 +104,7 @@ class Evaluator:
 
     @torch.no_grad()
     def _loss(self, model: Transformer, part: Part, rows: np.ndarray, is_enough: Enough | None) -> float:
-        """Per target token over these rows. Collective."""
+        """The loss per target token over these rows. Collective."""
         total, tokens = 0.0, 0
         pieces = _by_tokens(part, rows, _LOSS_TOKENS)
         for piece in pieces[self._world.rank :: self._world.size]:
@@ -118,22 +118,22 @@ class Evaluator:
         return loss / count
 
     def _agree_on(self, is_enough: Enough | None) -> None:
-        """All ranks give up, or none. Collective, where it can be given up at all."""
+        """Gives the evaluation up on all ranks if any has had enough. Collective if `is_enough` is given."""
         if is_enough and any_rank(self._world, is_enough()):
             raise _GivenUp
 
     def _translate(self, model: Transformer, is_enough: Enough | None) -> list[str]:
-        """Every dev sentence; each rank does its share, spread over all lengths. Collective."""
+        """Translates all dev sentences; each rank's share has sentences of all lengths. Collective."""
         source = self._dev.source
         lengths = source.lengths(np.arange(len(self._dev)))
         mine = np.argsort(lengths, kind="stable")[self._world.rank :: self._world.size]
         rows = [source.take(mine[i : i + 1])[0] for i in range(len(mine))]
-        found = translate_tokens(model, rows, self._config, is_enough)
+        translated = translate_tokens(model, rows, self._config, is_enough)
         self._agree_on(is_enough)
         results = torch.full((len(self._dev), max(length_limits(lengths))), PAD, dtype=torch.int64)
-        for row, tokens in zip(mine.tolist(), found, strict=True):
+        for row, tokens in zip(mine.tolist(), translated, strict=True):
             results[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.int64)
-        self._world.sum_(results)  # collective: rows that are not mine are PAD, which is 0
+        self._world.sum_(results)  # collective: other ranks' rows are PAD here, which is 0
         return self._data.tokenizer.decode([row[row != PAD].tolist() for row in results])
 
     def _samples(self, translations: Sequence[str]) -> list[Sample]:
@@ -146,11 +146,11 @@ class Evaluator:
 
 
 class _GivenUp(Exception):
-    """On all ranks at the same place."""
+    """An evaluation was given up, on all ranks at the same place."""
 
 
 def _by_tokens(part: Part, rows: np.ndarray, tokens: int) -> list[np.ndarray]:
-    """Rows of similar length together, so many tokens at a time."""
+    """Groups rows of similar length, with about this many tokens in each group."""
     lengths = part.source.lengths(rows) + part.target.lengths(rows)
     order = np.argsort(lengths, kind="stable")
     pieces = np.cumsum(lengths[order]) // tokens

@@ -1,4 +1,4 @@
-"""The end of a run: the last writes, what people are told, and the error of one that failed."""
+"""The end of a run: the last writes, the closing lines, and the error of a run that failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.train.view import View
 
 
 def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, world: World) -> None:
-    """Waits until everything is written and says how the run went; raises what went wrong. Collective."""
+    """Waits until everything is written and prints the closing lines; raises what went wrong. Collective."""
     _complete(outputs, reason)  # collective
     if outputs.saver.failure:
         raise outputs.saver.failure
@@ -24,7 +24,7 @@ def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, wo
 
 
 def _complete(outputs: Outputs, reason: StopReason) -> None:
-    """The last checkpoint and the last rows are on disk. Collective."""
+    """Waits until the last checkpoint and the last rows are on disk. Collective."""
     saver, recorder = outputs.saver, outputs.recorder
     saver.wait()
     for written in saver.take_written():
@@ -32,7 +32,7 @@ def _complete(outputs: Outputs, reason: StopReason) -> None:
     recorder.checkpoint_files(saver.files)
     recorder.close(reason)  # collective
     if recorder.failure:
-        outputs.view.say(f"the records are not complete: {recorder.failure}")
+        outputs.view.say(f"warning: the records are incomplete: {recorder.failure}")
 
 
 def _say_end(job: TrainingJob, state: State, reason: StopReason, shown: View) -> None:
@@ -52,22 +52,22 @@ def _say_end(job: TrainingJob, state: State, reason: StopReason, shown: View) ->
     run = shlex.quote(str(job.folder.path))
     if best and reason == StopReason.STOPPED and not state.is_scored:
         newest = shlex.quote(str(job.folder.checkpoint(state.step)))
-        shown.say(f"Step {state.step:,} is not scored. To use it: dragoman translate {newest}")
+        shown.say(f"Step {state.step:,} was not evaluated. To use it: dragoman translate {newest}")
     shown.say(f"How it went: dragoman report {run}")
     if reason != StopReason.DIVERGED:
         shown.say(f'Try it: echo "..." | dragoman translate {run}')
     if reason == StopReason.STOPPED:
-        is_asked_for = state.step == state.config.train.stop_at
-        why = ", as train.stop_at asks" if is_asked_for else f". To go on: {job.command}"
-        shown.say(f"Stopped at step {state.step:,}, saved{why}")
+        is_planned = state.step == state.config.train.stop_at
+        ending = ", as train.stop_at says" if is_planned else f". To continue: {job.command}"
+        shown.say(f"Stopped at step {state.step:,}, saved{ending}")
 
 
 def _diverged(state: State, job: TrainingJob) -> DragomanError:
     steps = job.folder.checkpoint_steps()
-    kept = f"the checkpoint of step {steps[-1]:,} is intact" if steps else "there is no checkpoint yet"
+    saved = f"the checkpoint of step {steps[-1]:,} is intact" if steps else "there is no checkpoint yet"
     rate = state.config.train.rate
     return DragomanError(
-        f"diverged: {state.bad_in_a_row} steps in a row had a gradient that is not finite; {kept}",
+        f"diverged: {state.bad_in_a_row} steps in a row had a gradient that is not finite; {saved}",
         path=job.folder.path,
-        hint=f"a lower train.rate (now {rate:g}), more train.warmup_steps or train.clip_norm=1.0",
+        hint=f"lower train.rate (now {rate:g}), raise train.warmup_steps or set train.clip_norm=1.0",
     )

@@ -1,8 +1,7 @@
-"""Fits a run to a time: `train.minutes` decides over steps, warm-up, evaluations and checkpoints.
+"""Fits a run to a time: `train.minutes` sets the steps, warm-up, evaluations and checkpoints.
 
-The first steps are made with the settings as they are, which hardly matters while the learning rate is small,
-and are timed. Then rank 0 chooses, all ranks hear it, and it stands in the run's config: a run that continues
-keeps it.
+The first steps use the settings as given, which hardly matters while the learning rate is small, and are
+timed. Then rank 0 chooses for all ranks. The choice is kept in the run's config, so a resumed run keeps it.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from dragoman.train.evaluation import Evaluator
 from dragoman.train.state import State
 
 TIMED_STEPS = 10
-_RESERVE = 0.05  # of the time: paces vary, and checkpoints are written
+_RESERVE = 0.05  # of the time: the pace varies, and checkpoints are written
 _END_SECONDS = 3.0  # the last checkpoint and the last records
 _BETWEEN_STEPS = 1.02  # times the seconds of steps
-_EVALUATION_SHARE = 0.15  # of the time, at most, but one evaluation there is
+_EVALUATION_SHARE = 0.15  # of the time at most, but there is always one evaluation
 _MOST_EVALUATIONS = 10
-# What is chosen, by section.
+# The settings chosen, by section.
 _CHOSEN = {
     "train": ("steps", "warmup_steps", "rate", "fitted_at"),
     "evaluate": ("every",),
@@ -34,21 +33,21 @@ _CHOSEN = {
 
 
 class Costs(NamedTuple):
-    """Seconds of one."""
+    """The seconds of a step and of an evaluation."""
 
     step: float
     evaluation: float
 
 
 class Fitting:
-    """Nothing to fit."""
+    """Fits nothing: the settings stay as they are."""
 
     def after_step(self, state: State, seconds: float) -> None:
-        """Collective at the one step where the choice is made."""
+        """Notes the seconds of a step; collective at the one step where the choice is made."""
 
 
 class TimedFitting(Fitting):
-    """Makes the choice after some steps of this attempt."""
+    """Chooses the settings after some steps of this attempt."""
 
     def __init__(
         self, world: World, evaluator: Evaluator, began: float, tell: Callable[[Training, Costs], None]
@@ -70,16 +69,16 @@ class TimedFitting(Fitting):
         costs = Costs(step_seconds, self._evaluator.expected_seconds(state, step_seconds))
         elapsed = clock.seconds() - self._began
         chosen = fit(state.config, state.step, elapsed, costs)
-        # Collective: clocks differ, rank 0's counts.
-        heard = decided_by_main(self._world, chosen.model_dump_json())
-        state.config = Training.model_validate_json(heard)
+        # Collective: clocks differ, so rank 0 decides.
+        chosen_by_main = decided_by_main(self._world, chosen.model_dump_json())
+        state.config = Training.model_validate_json(chosen_by_main)
         self._tell(state.config, costs)
 
 
 def build(
     settings: Training, evaluator: Evaluator, world: World, tell: Callable[[Training, Costs], None]
 ) -> Fitting:
-    """Off unless `train.minutes` asks for it and the run has not chosen yet."""
+    """The fitting of a run: none unless `train.minutes` is set and the run has not chosen yet."""
     is_wanted = settings.train.minutes and not settings.train.fitted_at
     return TimedFitting(world, evaluator, clock.process_began(), tell) if is_wanted else Fitting()
 
@@ -87,13 +86,13 @@ def build(
 def fit(settings: Training, step: int, elapsed_seconds: float, costs: Costs) -> Training:
     """The settings with which a run that is at this step ends in time."""
     given = settings.train
-    left = given.minutes * 60 * (1 - _RESERVE) - elapsed_seconds - _END_SECONDS
-    affordable = int(_EVALUATION_SHARE * max(0.0, left) / costs.evaluation)
+    seconds_left = given.minutes * 60 * (1 - _RESERVE) - elapsed_seconds - _END_SECONDS
+    affordable = int(_EVALUATION_SHARE * max(0.0, seconds_left) / costs.evaluation)
     evaluations = max(1, min(_MOST_EVALUATIONS, affordable))
-    for_steps = left - evaluations * costs.evaluation
+    for_steps = seconds_left - evaluations * costs.evaluation
     steps = step + max(1, int(for_steps / (costs.step * _BETWEEN_STEPS)))
     warmup = min(round(given.warmup_steps * steps / given.steps), steps // 2)
-    # The peak of this schedule hangs on the warm-up; it stays.
+    # The peak of this schedule depends on the warm-up; `rate` changes so that the peak stays.
     is_bound = given.schedule == "transformer" and given.warmup_steps and warmup
     rate = given.rate * (warmup / given.warmup_steps) ** 0.5 if is_bound else given.rate
     every = -(-steps // evaluations)
@@ -106,7 +105,7 @@ def fit(settings: Training, step: int, elapsed_seconds: float, costs: Costs) -> 
 
 
 def kept(settings: Training, before: Training) -> Training:
-    """The settings with what the run has chosen before for the same time."""
+    """The settings with what the run chose earlier for the same `train.minutes`."""
     is_same = before.train.fitted_at > 0 and before.train.minutes == settings.train.minutes
     if not settings.train.minutes or not is_same:
         return settings
@@ -118,24 +117,24 @@ def kept(settings: Training, before: Training) -> Training:
 
 
 def lines(settings: Training, costs: Costs) -> Sequence[str]:
-    """What was chosen, for people."""
+    """The choice in words."""
     train, every = settings.train, settings.evaluate.every
     evaluations = -(-train.steps // every)
-    said = [
-        f"Fitted to {train.minutes:g} min: {train.steps:,} steps at {format_units.seconds(costs.step)}, "
-        f"{train.warmup_steps:,} of them warm-up; an evaluation every {every:,} steps, {evaluations} in all, "
-        f"at about {format_units.seconds(costs.evaluation)}"
+    texts = [
+        f"Fitted to {train.minutes:g} min: {train.steps:,} steps of {format_units.seconds(costs.step)} "
+        f"({train.warmup_steps:,} warm-up); an evaluation every {every:,} steps, {evaluations} in all, "
+        f"each about {format_units.seconds(costs.evaluation)}"
     ]
     if train.steps < 10 * TIMED_STEPS:
-        said.append(
-            f"warning: {train.steps:,} steps teach a model little; give more time, a smaller model or more "
-            "--workers"
+        texts.append(
+            f"warning: {train.steps:,} steps teach a model little; give more --minutes, a smaller model or "
+            "more --workers"
         )
-    return said
+    return texts
 
 
 def _with(settings: Training, **changes: dict[str, object]) -> Training:
-    """A copy in which these settings of these sections are others."""
+    """A copy with these settings changed, by section."""
     sections = {
         section: getattr(settings, section).model_copy(update=values) for section, values in changes.items()
     }

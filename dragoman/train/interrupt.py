@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM and a closed terminal as a wish: the step under way is finished, the state saved.
+"""Turns Ctrl-C, SIGTERM and a closed terminal into a request to stop after the step, with the state saved.
 
-After Ctrl-C somebody waits who may want to use the model, so it is scored as well. SIGTERM mostly means that
+After Ctrl-C somebody is waiting who may want to use the model, so it is scored too. SIGTERM mostly means that
 the machine will be gone in seconds: there is only time to save.
 """
 
@@ -10,24 +10,27 @@ import signal
 import time
 from types import FrameType
 
-_SAME_SECONDS = 1.0  # one Ctrl-C may arrive twice: from the terminal, and from a launcher that passes it on
+_SAME_SECONDS = 1.0  # one Ctrl-C may arrive twice: from the terminal and from a launcher that forwards it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def die_at_once() -> None:
-    """While there is nothing to save. No handler of Python's is heard while torch waits for other ranks."""
-    for number in _heard():
+    """Lets signals end the process while there is nothing to save.
+
+    Python runs no handler while torch waits for other ranks.
+    """
+    for number in _not_ignored():
         signal.signal(number, signal.SIG_DFL)
 
 
 class Interrupt:
-    """Becomes `wanted` at the first signal, and `is_hurried` at any but Ctrl-C, or at a second one."""
+    """Sets `wanted` at the first signal, and `is_hurried` at a second one or at any other than Ctrl-C."""
 
     def __init__(self) -> None:
         self.wanted = False
         self.is_hurried = False
         self._first = 0.0
-        for number in _heard():
+        for number in _not_ignored():
             signal.signal(number, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -38,6 +41,6 @@ class Interrupt:
         self.is_hurried = self.is_hurried or is_second or number != signal.SIGINT
 
 
-def _heard() -> list[signal.Signals]:
-    """nohup has SIGHUP ignored."""
+def _not_ignored() -> list[signal.Signals]:
+    """The signals that this process does not ignore; nohup makes it ignore SIGHUP."""
     return [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]

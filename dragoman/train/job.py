@@ -1,4 +1,4 @@
-"""What to train, and whether it can be trained: checked before any rank is started."""
+"""What to train, and the checks on it before any rank is started."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from dragoman.errors import ConfigError, DataSetError
 from dragoman.rundir import RunFolder
 from dragoman.train import fitting
 
-# These decide which pairs a step holds and what the weights are: another value makes another run.
+# These settings decide the pairs of a step and the weights: with another value it is another run.
 _FIXED = ("model.", "data.unit", "data.step", "data.microbatch", "train.seed", "train.optimizer")
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What to train."""
+    """The settings, data and run folder of a training, and how it was started."""
 
     settings: Training
     data: Path
     folder: RunFolder
     start_from: Path | None = None  # another model's weights
-    command: str = ""  # as typed, to tell how to go on
-    is_forwarded: bool = False  # what is said goes through another program: plain lines, terminal or not
+    command: str = ""  # as typed, to say how to continue
+    is_forwarded: bool = False  # another program forwards the output: plain lines, even on a terminal
 
 
 class CheckedSettings(BaseModel):
-    """Settings that a run can be trained with."""
+    """Settings that fit the run, and how they differ from those it had."""
 
     model_config = ConfigDict(frozen=True)
 
     settings: Training
-    changes: list[str]  # how they differ from those the run had, a line each
+    changes: list[str]  # a line for each difference
 
 
 def check(job: TrainingJob) -> None:
-    """Raises whatever can be known to be wrong before a rank is started."""
+    """Raises everything that can be found wrong before a rank is started."""
     data = DataSet(job.data)
     data.check_contents()
     if "dev" not in data.parts:
         raise DataSetError(
             "the data set has no dev part",
             path=job.data,
-            hint="prepare it again: with --dev, or without, then some pairs are held out",
+            hint="prepare it again: give a dev set with --dev, or let prepare hold out some pairs",
         )
     job.folder.check_place()
     kinds.check_for_run(job.folder.path)
@@ -60,7 +60,7 @@ def check(job: TrainingJob) -> None:
 def checked_settings(folder: RunFolder, settings: Training) -> CheckedSettings:
     """The settings to train this run with; an error if they would make it another run.
 
-    What the run chose for `train.minutes` stays: its own config has it.
+    Settings that the run chose for `train.minutes` are kept from its own config.
     """
     if not folder.config.exists():
         return CheckedSettings(settings=settings, changes=[])
@@ -69,11 +69,11 @@ def checked_settings(folder: RunFolder, settings: Training) -> CheckedSettings:
     changed = {key: value for key, value in config.flat(settings) if before.get(key) != value}
     refused = [key for key in changed if key.startswith(_FIXED)]
     if refused:
-        what = ", ".join(f"{key} ({before[key]} in the run, {changed[key]} now)" for key in refused)
+        differences = ", ".join(f"{key} ({before[key]} in the run, {changed[key]} now)" for key in refused)
         raise ConfigError(
-            f"this run cannot go on with another {what}",
+            f"this run cannot continue with a different {differences}",
             path=folder.path,
-            hint="use the run's own value, or another --run for a new run (--from takes over its weights)",
+            hint="use the run's value, or start a new run with another --run (--from takes over the weights)",
         )
     changes = [f"changed: {key} = {value} (was {before[key]})" for key, value in changed.items()]
     return CheckedSettings(settings=settings, changes=changes)

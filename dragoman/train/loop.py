@@ -31,7 +31,7 @@ _STOP_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Run:
-    """Everything the loop works with. Much of it does nothing on ranks other than 0: see train/outputs.py."""
+    """Everything the loop uses. Much of it does nothing on ranks other than 0; see train/outputs.py."""
 
     batches: Batches
     stepper: Stepper
@@ -44,17 +44,17 @@ class Run:
     curves: Curves
     view: View
     fitting: Fitting = Fitting()
-    begins_learnt: bool = False  # with another model's weights: the beginning may stay the best
+    begins_learnt: bool = False  # begins with another model's weights, which may stay the best
 
 
 def train(state: State, run: Run) -> StopReason:
-    """Steps until there is a reason to stop: the same one on every rank, at the same step. Collective."""
+    """Trains until there is a reason to stop, the same on every rank at the same step. Collective."""
     if reason := stopping.before_first_step(state):
         return reason
     run.stepper.settle(next(run.batches.after(state.position)))  # collective
     run.recorder.started(state.step)
     pace = AttemptPace()
-    if _owes_evaluation(state, run):
+    if _needs_evaluation_first(state, run):
         is_kept = _evaluate(state, run, pace)  # collective
         if is_kept and state.step == 0:
             _save(state, run)  # collective
@@ -63,14 +63,14 @@ def train(state: State, run: Run) -> StopReason:
     run.phases.begin("data")
     batches = Lookahead(run.batches.after(state.position))
     for batch in batches:
-        run.counterfactual.before_step(batch)  # collective where it is due
+        run.counterfactual.before_step(batch)  # collective when due
         stop_wanted = run.interrupt.wanted or run.saver.has_failed
         outcome = run.stepper.update(batch, stop_wanted, upcoming=batches.peek)  # collective
         phases = run.phases.end_step()
         state.advance(batch, outcome, float(phases.sum()))
         pace.step(outcome, float(phases.sum()))
-        run.fitting.after_step(state, float(phases.sum()))  # collective where it is due
-        run.counterfactual.after_step(state.step, phases)  # collective where it is due
+        run.fitting.after_step(state, float(phases.sum()))  # collective when due
+        run.counterfactual.after_step(state.step, phases)  # collective when due
         run.recorder.step(_row(state, batch, outcome, phases, run.phases.counted))
         is_interval = state.step % state.config.measure.every == 0
         if is_interval:
@@ -94,7 +94,7 @@ def train(state: State, run: Run) -> StopReason:
 
 
 def _is_worth_saving(state: State, reason: StopReason | None) -> bool:
-    """Not while steps are bad: the weights may be past saving, and would push out those that are good."""
+    """False while steps are bad: the weights may be useless, and saving them would remove good ones."""
     return not state.bad_in_a_row or reason in (StopReason.FINISHED, StopReason.STOPPED)
 
 
@@ -102,15 +102,18 @@ def _due(every: int, state: State, run: Run, reason: StopReason | None) -> bool:
     return state.step % run.stepper.whole_rounds(every) == 0 or reason is not None
 
 
-def _owes_evaluation(state: State, run: Run) -> bool:
-    """At the start of an attempt: a model that has learnt elsewhere is scored as it is, and a run that was
-    stopped at a step with an evaluation had none there, because stopping must not take long."""
+def _needs_evaluation_first(state: State, run: Run) -> bool:
+    """Is an evaluation due before the first step of an attempt?
+
+    A model that has learnt elsewhere is scored as it is. A run that was stopped at a step with an evaluation
+    did not make it there, because stopping must not take long.
+    """
     is_learnt = state.step > 0 or run.begins_learnt
     return is_learnt and not state.is_scored and _due(state.config.evaluate.every, state, run, None)
 
 
 def _show(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace, is_interval: bool) -> None:
-    """Tells people how the run goes. Not collective: only rank 0 has something to show it on."""
+    """Shows progress. Not collective: only rank 0 has a view."""
     left = Left.of(state, pace, run.stepper.whole_rounds(state.config.evaluate.every))
     run.view.tick(state.step, left)
     if outcome.is_bad:
@@ -124,7 +127,7 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace, is_in
 
 
 def _evaluate(state: State, run: Run, pace: AttemptPace) -> bool:
-    """Scores the model; is it one of the best, whose checkpoints are kept? Collective."""
+    """Scores the model; returns whether it is one of the best, whose checkpoints are kept. Collective."""
     began = clock.seconds()
     with run.recorder.standing_still("evaluation", state.step):
         evaluation, samples = run.evaluator.evaluate(state)
@@ -134,7 +137,7 @@ def _evaluate(state: State, run: Run, pace: AttemptPace) -> bool:
 
 
 def _evaluate_at_stop(state: State, run: Run) -> None:
-    """Scores the model after Ctrl-C, so that it may be `best`; gives up if that takes long. Collective."""
+    """Scores the model after Ctrl-C, so that it can be `best`; gives up if that takes long. Collective."""
     if state.step == state.config.train.stop_at or state.is_scored:
         return
     began, usual = clock.seconds(), state.history[-1].seconds if state.history else 0.0
@@ -144,10 +147,10 @@ def _evaluate_at_stop(state: State, run: Run) -> None:
         return is_late or run.interrupt.is_hurried or run.saver.has_failed
 
     if not is_enough():
-        run.view.say("Stopping: the model is scored first. Ctrl-C again skips that.")
+        run.view.say("Stopping after a last evaluation. Press Ctrl-C again to skip it.")
     with run.recorder.standing_still("evaluation", state.step):
-        if made := run.evaluator.evaluate_until(is_enough, state):
-            evaluation, samples = made
+        if evaluated := run.evaluator.evaluate_until(is_enough, state):
+            evaluation, samples = evaluated
             is_due = _due(state.config.evaluate.every, state, run, None)
             _note(evaluation.model_copy(update={"at_stop": not is_due}), samples, state, run)
 
@@ -160,7 +163,7 @@ def _note(evaluation: Evaluation, samples: Sequence[Sample], state: State, run: 
 
 
 def _save(state: State, run: Run) -> None:
-    """Collective, also for the ranks with nothing to save."""
+    """Begins to save a checkpoint. Collective, also for ranks with nothing to save."""
     with run.recorder.standing_still("checkpoint", state.step):
         run.stepper.note_loss_scale()
         run.saver.save(state)

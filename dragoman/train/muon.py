@@ -1,9 +1,9 @@
 """Muon for the weight matrices of layers, AdamW for everything else.
 
-Muon (Jordan et al. 2024) takes a matrix's momentum for its direction and makes it orthogonal: all directions
-of a gradient count alike, also rare ones. Scaled as in Liu et al. 2025 (arXiv 2502.16982) an update is about
-as large as Adam's, so one learning rate serves both. torch.optim.Muon computes in bf16 everywhere, which most
-CPUs emulate; here only GPUs that have it do.
+Muon (Jordan et al. 2024) makes the momentum of a matrix orthogonal and uses it as the direction: all
+directions of a gradient count equally, even rare ones. Scaled as in Liu et al. 2025 (arXiv 2502.16982), an
+update is about as large as Adam's, so one learning rate serves both. torch.optim.Muon computes in bf16
+everywhere, which most CPUs emulate; here only GPUs with bf16 use it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from dragoman.model.attention import CrossAttention, SelfAttention
 from dragoman.model.transformer import FeedForward
 
 MOMENTUM = 0.95
-_LIKE_ADAMS = 0.2  # root mean square of an update, over the learning rate
+_LIKE_ADAMS = 0.2  # root mean square of an update divided by the learning rate
 _ITERATIONS = 5
 _QUINTIC = (3.4445, -4.7750, 2.0315)  # Jordan's: lifts small singular values fast; all end near 1, not at it
 
 
 class Muon(Optimizer):
-    """Every rank does all of it, as with Adam; docs/train.md says what that costs."""
+    """The Muon optimizer. Every rank computes all of it, as with Adam; docs/train.md gives the cost."""
 
     def __init__(self, rows: dict[Tensor, int], rest: AdamW, weight_decay: float):
-        """`rows` as of `matrices`; `rest` is for all other parameters."""
+        """`rows` comes from `matrices`; `rest` updates all other parameters."""
         super().__init__(list(rows), {"lr": 0.0, "weight_decay": weight_decay})
         self._rows, self._rest = rows, rest
-        self.param_groups += rest.param_groups  # who sets the learning rate sets both
-        rest.state = self.state  # one place for all that a checkpoint keeps
+        self.param_groups += rest.param_groups  # a learning rate set here is set for both
+        rest.state = self.state  # one place for everything a checkpoint keeps
 
     def has(self, parameter: Tensor) -> bool:
-        """Is it Muon's, not AdamW's?"""
+        """Does Muon update this parameter, rather than AdamW?"""
         return parameter in self._rows
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         self._rest.step()
-        own = self.param_groups[0]
-        kept = 1 - own["lr"] * own["weight_decay"]
+        group = self.param_groups[0]
+        kept = 1 - group["lr"] * group["weight_decay"]
         together: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)  # by shape
         for parameter in self._rows:
             rows, direction = self._rows[parameter], self._direction(parameter)
@@ -51,23 +51,26 @@ class Muon(Optimizer):
                 together[piece.shape].append((piece, along))
         for shape, pieces in together.items():
             updates = orthogonal(torch.stack([along for _, along in pieces]))
-            scale = own["lr"] * _LIKE_ADAMS * max(shape) ** 0.5
+            scale = group["lr"] * _LIKE_ADAMS * max(shape) ** 0.5
             for (piece, _), update in zip(pieces, updates, strict=True):
                 piece.mul_(kept).sub_(update, alpha=scale)
 
     def _direction(self, parameter: Tensor) -> Tensor:
-        """Nesterov's momentum."""
-        own = self.state[parameter]
-        if not own:
-            own |= {"step": torch.zeros((), device=parameter.device), "exp_avg": torch.zeros_like(parameter)}
-        own["step"] += 1
+        """The direction of an update: Nesterov's momentum."""
+        state = self.state[parameter]
+        if not state:
+            state |= {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+            }
+        state["step"] += 1
         assert parameter.grad is not None
-        own["exp_avg"].lerp_(parameter.grad, 1 - MOMENTUM)
-        return parameter.grad.lerp(own["exp_avg"], MOMENTUM)
+        state["exp_avg"].lerp_(parameter.grad, 1 - MOMENTUM)
+        return parameter.grad.lerp(state["exp_avg"], MOMENTUM)
 
 
 def matrices(model: Transformer) -> Iterator[tuple[Tensor, int]]:
-    """Weights of layers, and the rows of each matrix in them: attention keeps two or three in one weight."""
+    """The layers' weights, each with the rows of one matrix: attention keeps two or three in one weight."""
     for module in model.modules():
         if isinstance(module, SelfAttention | CrossAttention):
             yield from ((weight, model.config.width) for weight in module.parameters())
@@ -76,7 +79,7 @@ def matrices(model: Transformer) -> Iterator[tuple[Tensor, int]]:
 
 
 def orthogonal(stacked: Tensor) -> Tensor:
-    """About the nearest orthogonal matrix of each."""
+    """Roughly the nearest orthogonal matrix to each matrix."""
     if stacked.shape[-2] > stacked.shape[-1]:
         return orthogonal(stacked.mT).mT
     a, b, c = _QUINTIC

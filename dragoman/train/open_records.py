@@ -1,4 +1,4 @@
-"""Sets up a run's records: the recorder, who is where, and what the devices and the link can do."""
+"""Sets up a run's records: the recorder, the placement of ranks, and the speed of devices and link."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def recorder(
     meter = HostMeter(interface, phases, gpus, ranks) if placement.is_leader else None
     began = clock.process_began()
     shift, jump = clock.since_last(writer.attempts, writer.last_time, began)
-    run_clock = RunClock(world.sum([shift])[0])  # collective: rank 0 alone knows the attempts before
+    run_clock = RunClock(world.sum([shift])[0])  # collective: only rank 0 knows the earlier attempts
     attempt = Attempt(
         number=len(writer.attempts),
         started=run_clock.time(began),
@@ -44,14 +44,14 @@ def recorder(
         clock_offset=run_clock.offset,
         jump_before=jump,
     )
-    made = Recorder(placement, attempt, writer, meter, run_clock)  # collective
-    made.facts(**_facts(name, state, data))
-    made.placement(**_placement(placement))  # collective
-    return made
+    new = Recorder(placement, attempt, writer, meter, run_clock)  # collective
+    new.facts(**_facts(name, state, data))
+    new.placement(**_placement(placement))  # collective
+    return new
 
 
 def phases(placement: Placement) -> Phases:
-    """The stopwatch of this rank's steps. A host's first rank also counts the bytes it sends to others."""
+    """The stopwatch of this rank's steps. A host's first rank also counts the bytes the host sends away."""
     topology = placement.topology
     counts_bytes = placement.is_leader and len(topology.hosts) > 1
     counters = KernelCounters(topology.interfaces[placement.host] if counts_bytes else None)
@@ -59,7 +59,7 @@ def phases(placement: Placement) -> Phases:
 
 
 def _gpu_uuid(device: torch.device) -> str:
-    """Empty on a CPU."""
+    """The GPU's UUID; empty on a CPU."""
     return str(torch.cuda.get_device_properties(device).uuid) if device.type == "cuda" else ""
 
 
@@ -74,7 +74,7 @@ def _facts(name: str, state: State, data: DataSet) -> dict[str, object]:
 
 
 def _placement(placement: Placement) -> dict[str, object]:
-    """Collective."""
+    """Where ranks run, as recorded. Collective."""
     world, topology = placement.world, placement.topology
     on_gpu = world.device.type == "cuda"
     return {
@@ -88,16 +88,16 @@ def _placement(placement: Placement) -> dict[str, object]:
 
 
 def _memory(placement: Placement) -> list[int]:
-    """Of each host. Collective."""
-    own = [0.0] * len(placement.topology.hosts)
+    """The memory of each host in bytes. Collective."""
+    totals = [0.0] * len(placement.topology.hosts)
     if placement.is_leader:
-        own[placement.host] = float(psutil.virtual_memory().total)
-    return [int(nbytes) for nbytes in placement.world.sum(own)]
+        totals[placement.host] = float(psutil.virtual_memory().total)
+    return [int(nbytes) for nbytes in placement.world.sum(totals)]
 
 
-def probe(made: Recorder, state: State, placement: Placement, start: StartCheck) -> MeasuredLink | None:
-    """What devices and link can do, before the first step; the link where there is one. Collective."""
-    made.probe(
+def probe(recorder: Recorder, state: State, placement: Placement, start: StartCheck) -> MeasuredLink | None:
+    """Records the speed of devices and link before the first step; returns the link, if any. Collective."""
+    recorder.probe(
         "peak",
         state.step,
         start.peak_began,
@@ -105,10 +105,10 @@ def probe(made: Recorder, state: State, placement: Placement, start: StartCheck)
         flops_per_second=start.peak_flops_per_second,
     )
     if alone := start.all_reduce:
-        made.probe("all_reduce", state.step, alone.began, alone.seconds, bytes=alone.bytes)
+        recorder.probe("all_reduce", state.step, alone.began, alone.seconds, bytes=alone.bytes)
     if len(placement.topology.hosts) == 1:
         return None
     began = clock.seconds()
     link = MeasuredLink(*probes.link(placement))  # collective
-    made.probe("link", state.step, began, clock.seconds() - began, **link._asdict())
+    recorder.probe("link", state.step, began, clock.seconds() - began, **link._asdict())
     return link

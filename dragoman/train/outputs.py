@@ -1,4 +1,4 @@
-"""All that a rank measures, shows and writes, opened before its first step and closed after its last."""
+"""The outputs of a rank (records, log, curves, checkpoints), open from before its first step to its end."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ from dragoman.train.view import View, view
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Curves and view do nothing on ranks other than 0. Nor does the saver, except on the first rank of each
-    of DiLoCo's replicas."""
+    """Where a rank records, shows and saves.
+
+    Curves and view do nothing on ranks other than 0. The saver also works on the first rank of each DiLoCo
+    replica.
+    """
 
     saver: Saver
     curves: Curves
     view: View
     phases: Phases
     recorder: Recorder
-    settings_file: Path | None  # rank 0 keeps the settings there
+    settings_file: Path | None  # the run's config; None on ranks other than 0
 
     def tell_fitted(self, settings: Training, costs: Costs) -> None:
-        """Notes the settings with which the run ends in time, before the first checkpoint that has them."""
+        """Saves and shows the settings fitted to `train.minutes`, before the first checkpoint with them."""
         if self.settings_file:
             atomic.write(self.settings_file, config.text(settings).encode())
         self.recorder.facts(settings=dict(config.flat(settings)))
@@ -51,7 +54,7 @@ class Outputs:
 
 @contextmanager
 def open_outputs(job: TrainingJob, data: DataSet, state: State, placement: Placement) -> Iterator[Outputs]:
-    """The outputs of this rank, for as long as the block lasts. Collective."""
+    """The outputs of this rank, open while the block lasts. Collective."""
     world = placement.world
     files = done_by_main(world, lambda: _open_files(job, data, state, world))  # collective
     curves, shown, writer = files or (Curves(), View(), RecordWriter())
@@ -78,21 +81,21 @@ def open_outputs(job: TrainingJob, data: DataSet, state: State, placement: Place
 def _open_files(
     job: TrainingJob, data: DataSet, state: State, world: World
 ) -> tuple[Curves, View, RecordWriter]:
-    """What rank 0 alone writes besides checkpoints."""
+    """Opens what only rank 0 writes, besides checkpoints."""
     folder, parameters = job.folder, sum(parameter.numel() for parameter in state.model.parameters())
     folder.path.mkdir(parents=True, exist_ok=True)
     atomic.write(folder.config, config.text(job.settings).encode())
     atomic.write(folder.provenance, provenance.describe(job.command, world, data, parameters).encode())
     curves = TensorBoardCurves(folder.tensorboard, state.step + 1)
     shown = view(folder.log, job.settings.train.steps, state.step, job.is_forwarded)
-    # A run that has ended by itself has its records: its end is not the time of a second look.
+    # The records of a run that has ended by itself are complete: running it again must not move its end.
     reason = stopping.before_first_step(state)
     is_over = reason is not None and reason == database.last_reason(folder.records)
     return curves, shown, RecordWriter() if is_over else FileWriter(folder.records)
 
 
 def _saver(job: TrainingJob, data: DataSet, placement: Placement) -> Saver:
-    """Rank 0 saves the model, the first rank of each other replica what that keeps for itself."""
+    """The saver of this rank: rank 0 saves the model, the first rank of each other replica its own state."""
     rank = placement.world.rank
     if placement.world.is_main:
         return main_saver(job.folder, data.tokenizer.model, placement.world.size, data.card.fingerprint)

@@ -1,4 +1,4 @@
-"""Before anything is built: the job is checked, and all hosts come to the same state of the run."""
+"""Before anything is built: checks the job and brings all hosts to the same state of the run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Reconciled:
     """What to train and where to begin, the same on every rank."""
 
     job: TrainingJob  # with the settings to train with
-    step: int | None  # of the checkpoint to continue from, sound on every host; None: from the beginning
-    lines: list[str]  # worth telling people
+    step: int | None  # of the checkpoint to continue from, sound on every host; None: begin at step 0
+    lines: list[str]  # for people
 
 
 @contextmanager
 def reconcile(job: TrainingJob, data_fingerprint: str, placement: Placement) -> Iterator[Reconciled]:
-    """Checks the job, and brings this run's folders on all hosts to one state. Collective.
+    """Checks the job and brings the run's folders on all hosts to the same state. Collective.
 
-    The folders are locked while the block lasts: one training at a time writes to them.
+    The folders are locked while the block lasts, so only one training writes to them.
     """
     world = placement.world
     folders = RunFolders(job.folder, placement)  # collective

@@ -1,4 +1,4 @@
-"""A checkpoint put back into the state of every rank."""
+"""Restores a checkpoint into the state of every rank."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dragoman.train.state import State
 
 
 def restore(state: State, folder: RunFolder, step: int, placement: Placement) -> list[str]:
-    """Puts a sound checkpoint of rank 0's host into the state of every rank; what to say. Collective."""
+    """Restores a sound checkpoint of rank 0's host on every rank; returns lines for people. Collective."""
     world = placement.world
     room = optimizer.empty_state(state.optimizer, state.model)
     loaded = done_by_main(world, lambda: _load(folder.checkpoint(step), state, room))  # collective
-    own = loaded.state.model_dump_json() if loaded else ""
-    saved = SavedState.model_validate_json(decided_by_main(world, own))  # collective
+    state_json = loaded.state.model_dump_json() if loaded else ""
+    saved = SavedState.model_validate_json(decided_by_main(world, state_json))  # collective
     for field in dataclasses.fields(State):
         if field.name in SavedState.model_fields:
             setattr(state, field.name, getattr(saved, field.name))
     _restore_tensors(state, loaded, room, world)  # collective
-    lines = [f"going on from step {saved.step:,}{_ranks(saved, world)}"]
+    lines = [f"continuing from step {saved.step:,}{_ranks(saved, world)}"]
     replicas = diloco.replicas(state.config.sync, placement.topology)
     if len(set(replicas)) > 1:
         lines += _restore_replicas(state, folder, saved, replicas, world)  # collective
@@ -39,7 +39,7 @@ def restore(state: State, folder: RunFolder, step: int, placement: Placement) ->
 
 
 def _load(path: Path, state: State, moments: dict[str, Tensor]) -> Loaded:
-    """A checkpoint that fits: what does not would stop rank 0 alone, in the middle of sending it."""
+    """Loads a checkpoint and checks its shapes: a misfit found while sending would stop rank 0 alone."""
     loaded = saved_state.load(path)
     parameters = saved_state.shapes(dict(state.model.named_parameters()))
     saved_state.check_shapes(path / MODEL_FILE, saved_state.shapes(loaded.model), parameters)
@@ -52,7 +52,7 @@ def _load(path: Path, state: State, moments: dict[str, Tensor]) -> Loaded:
 
 
 def _restore_tensors(state: State, loaded: Loaded | None, room: dict[str, Tensor], world: World) -> None:
-    """Sends all but the weights to the other ranks; those follow with the exchange. Collective."""
+    """Restores rank 0's model, and the optimizer on all ranks; the exchange sends the weights. Collective."""
     if loaded:
         state.model.load_state_dict(loaded.model)
     moments = _sent_by_main(room, loaded.optimizer if loaded else {}, world)  # collective
@@ -62,11 +62,11 @@ def _restore_tensors(state: State, loaded: Loaded | None, room: dict[str, Tensor
         state.outer = _sent_by_main(empty, loaded.outer if loaded else {}, world)  # collective
 
 
-def _sent_by_main(room: dict[str, Tensor], own: dict[str, Tensor], world: World) -> dict[str, Tensor]:
-    """Rank 0's tensors on every rank. Collective."""
+def _sent_by_main(room: dict[str, Tensor], loaded: dict[str, Tensor], world: World) -> dict[str, Tensor]:
+    """Rank 0's tensors on every rank, copied into `room`. Collective."""
     for name, tensor in room.items():
         if world.is_main:
-            tensor.copy_(own[name])
+            tensor.copy_(loaded[name])
         world.broadcast_(tensor)  # collective
     return room
 
@@ -74,29 +74,30 @@ def _sent_by_main(room: dict[str, Tensor], own: dict[str, Tensor], world: World)
 def _restore_replicas(
     state: State, folder: RunFolder, saved: SavedState, replicas: Sequence[int], world: World
 ) -> list[str]:
-    """The moments of every replica but the first, from its own host's disk; what to say. Collective.
+    """Restores each replica's moments, except the first's, from its host's disk; returns lines. Collective.
 
-    A replica without any goes on with those of rank 0, which every rank has by now. To begin with none would
-    make the first steps as large as the learning rate allows.
+    A replica without saved moments keeps rank 0's, which every rank has by now. Without any, its first steps
+    would be as large as the learning rate allows.
     """
     if saved.replicas != list(replicas):
         before = f"{len(set(saved.replicas))} replicas" if saved.replicas else "no replicas"
-        return [f"then {before}, now {len(set(replicas))}: all go on with rank 0's optimizer state"]
+        return [f"saved with {before}, now {len(set(replicas))}: all use rank 0's optimizer state"]
     number = replicas[world.rank]
     path = folder.replica(number).at(saved.step)
     is_kept = number > 0 and path.exists()
     if kept := done_by(world, is_kept, lambda: saved_state.load_replica(path)):  # collective
-        own, moments = kept
+        replica_state, moments = kept
         device = next(state.model.parameters()).device
         on_device = {name: tensor.to(device) for name, tensor in moments.items()}
         optimizer.restore(state.optimizer, state.model, on_device)
-        state.loss_scale = own.loss_scale
+        state.loss_scale = replica_state.loss_scale
     without = ranks_that(world, number > 0 and not is_kept)  # collective
     lacking = sorted({replicas[rank] for rank in without})
-    return [f"replica {each} has no optimizer state of its own: it goes on with rank 0's" for each in lacking]
+    return [f"replica {each} has no optimizer state of its own: it uses rank 0's" for each in lacking]
 
 
 def _ranks(saved: SavedState, world: World) -> str:
     if saved.world_size == world.size:
         return ""
-    return f", then on {saved.world_size} ranks, now on {world.size}: same pairs, sums in another order"
+    before = f"{saved.world_size} rank{'s' * (saved.world_size > 1)}"
+    return f", saved on {before}, now on {world.size}: the same pairs, summed in another order"

@@ -1,4 +1,4 @@
-"""A rank of a run, from the first line to the last: the list of its stages."""
+"""Runs one rank of a training from start to end: the list of its stages."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dragoman.train.stopping import StopReason
 
 
 def run(job: TrainingJob) -> StopReason:
-    """One rank from start to end; why it ended. Rank 0 raises what went wrong.
+    """Trains as one rank and returns why it ended. Rank 0 raises what went wrong.
 
-    A line marked collective waits for all ranks, so every rank has to reach the same ones in the same order.
+    A line marked collective waits for all ranks, so every rank must reach the same ones in the same order.
     """
     die_at_once()
     with (

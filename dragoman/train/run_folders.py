@@ -1,8 +1,8 @@
-"""A run's folder on every host: hosts come and go, and the one with the newest state need not be rank 0's.
+"""A run's folder on every host. Hosts may change between starts, and rank 0's need not have the newest state.
 
-Each host's first rank looks at its own run folder. What rank 0's host lacks is sent there, and the newest
-checkpoint to every other host as well; hosts that share a disk count as one. All of it goes over the process
-group, so nothing has to be set up between hosts.
+Each host's first rank examines its own run folder. Rank 0's host gets what it lacks, and every other host the
+newest checkpoint; hosts that share a disk count as one. Everything is sent over the process group, so nothing
+has to be set up between hosts.
 """
 
 from __future__ import annotations
@@ -36,44 +36,47 @@ class SoundCheckpoint:
 
     step: int
     holders: list[int]
-    replicas: dict[int, list[int]]  # and who has what each replica but the first keeps for itself
+    replicas: dict[int, list[int]]  # for each replica but the first, the ranks that have its own state
 
     @property
     def is_complete(self) -> bool:
+        """Does some rank have the state of every replica?"""
         return all(self.replicas.values())
 
 
 class RunFolders:
-    """A run's folder on each host. All that others call is collective."""
+    """A run's folder on each host. All public methods are collective."""
 
     def __init__(self, folder: RunFolder, placement: Placement):
-        """Looks and changes nothing."""
+        """Finds the host with the run's records, and changes nothing. Collective."""
         self._folder = folder
         self._placement = placement
         self._world = placement.world
         self._topology = placement.topology
         self._home = self._most_often_started()  # the rank whose host has the run's records
-        self._owners = {0: 0}  # of each host's first rank: the one that acts for all that share its disk
+        self._owners = {0: 0}  # for each host's first rank, the rank that acts for all that share its disk
 
     def check_settings(self, settings: Training) -> CheckedSettings:
         """The settings to train with, checked on the host that has the run."""
         is_home = self._world.rank == self._home
-        own = done_by(self._world, is_home, lambda: checked_settings(self._folder, settings))  # collective
-        content = own.model_dump_json().encode() if own else b""
-        heard = self._world.broadcast_bytes(content, self._home)  # collective
-        return CheckedSettings.model_validate_json(heard)
+        checked = done_by(
+            self._world, is_home, lambda: checked_settings(self._folder, settings)
+        )  # collective
+        content = checked.model_dump_json().encode() if checked else b""
+        content_of_home = self._world.broadcast_bytes(content, self._home)  # collective
+        return CheckedSettings.model_validate_json(content_of_home)
 
     def lock(self) -> IO[str] | None:
-        """Makes the run folder on every host; the lock, where this rank is the one to hold it."""
-        own = done_by_main(self._world, self._folder.lock)  # collective
+        """Makes and locks the run folder on every host; returns the lock on the rank that holds it."""
+        lock_of_main = done_by_main(self._world, self._folder.lock)  # collective
         leaders = self._topology.leaders
         self._owners = transfer.owners(self._world, leaders, self._folder.path)  # collective
         self._home = self._owners[self._home]
         is_other = self._is_owner and not self._world.is_main
-        return done_by(self._world, is_other, self._folder.lock) or own  # collective
+        return done_by(self._world, is_other, self._folder.lock) or lock_of_main  # collective
 
     def bring_together(self, settings: Training, data_fingerprint: str) -> tuple[int | None, list[str]]:
-        """The step to continue from, sound on every host afterwards, or None; and lines for people."""
+        """Returns the step to continue from, then sound on every host, or None; and lines for people."""
         replicas = diloco.replicas(settings.sync, self._topology)
         newest, lines = self._newest(replicas)  # collective
         if newest:
@@ -89,7 +92,7 @@ class RunFolders:
         return self._world.rank in self._owners.values()
 
     def _most_often_started(self) -> int:
-        """Every start with a step to make adds a row to the records, on rank 0's host: most are newest."""
+        """The rank whose host has the newest records: each start adds a row, so the ones with most rows."""
         starts = [0.0] * self._world.size
         if self._placement.is_leader and len(self._topology.hosts) > 1 and self._folder.config.exists():
             starts[self._world.rank] = 1.0 + database.attempts(self._folder.records)
@@ -99,19 +102,19 @@ class RunFolders:
     # --- finding ------------------------------------------------------------------------------------------
 
     def _newest(self, replicas: Sequence[int]) -> tuple[SoundCheckpoint | None, list[str]]:
-        """The newest sound checkpoint that every replica has its part of; if there is none, the newest.
+        """The newest sound checkpoint that is complete for all replicas, or else the newest. Collective.
 
-        Damaged ones are set aside, but only if there is a sound one: to begin anew is not ours to decide,
-        as hours of training may be on another disk. Collective.
+        Damaged ones are set aside, but only if there is a sound one. Starting over is the user's decision:
+        hours of training may be on another disk.
         """
         done_by(self._world, self._is_owner, lambda: _remove_unfinished(self._folder))  # collective
         damaged: list[tuple[Path, DataError]] = []
         newest = None
         for step, holders in self._sound(damaged):  # collective
-            own = self._replica_holders(step, holders, replicas)  # collective
-            checkpoint = SoundCheckpoint(step, holders, own or {})
+            replica_holders = self._replica_holders(step, holders, replicas)  # collective
+            checkpoint = SoundCheckpoint(step, holders, replica_holders or {})
             newest = newest or checkpoint
-            if own is None:  # replicas were others then: none before it fits any better
+            if replica_holders is None:  # saved with other replicas: no earlier one fits better
                 break
             if checkpoint.is_complete:
                 newest = checkpoint
@@ -125,12 +128,12 @@ class RunFolders:
         return newest, self._lines_of_all(aside or [])  # collective
 
     def _sound(self, damaged: list[tuple[Path, DataError]]) -> Iterator[tuple[int, list[int]]]:
-        """Steps of which some disk has a sound checkpoint, the newest first, and who has it. Collective."""
-        own = self._folder.checkpoint_steps() if self._is_owner else []
-        while (step := int(self._world.most([own[-1] if own else -1])[0])) >= 0:  # collective
+        """Steps with a sound checkpoint on some disk, newest first, and the ranks with it. Collective."""
+        steps = self._folder.checkpoint_steps() if self._is_owner else []
+        while (step := int(self._world.most([steps[-1] if steps else -1])[0])) >= 0:  # collective
             is_sound = False
-            if own and own[-1] == step:
-                own.pop()
+            if steps and steps[-1] == step:
+                steps.pop()
                 is_sound = _is_sound(self._folder.checkpoint(step), damaged)
             if holders := ranks_that(self._world, is_sound):  # collective
                 yield step, holders
@@ -138,7 +141,7 @@ class RunFolders:
     def _replica_holders(
         self, step: int, holders: Sequence[int], replicas: Sequence[int]
     ) -> dict[int, list[int]] | None:
-        """Who has what each other replica keeps for itself; None if replicas are others now. Collective."""
+        """The ranks that have each other replica's state; None if the replicas have changed. Collective."""
         folder = self._folder
         are_same = self._world.rank == holders[0] and _replicas_of(folder.checkpoint(step)) == list(replicas)
         if not ranks_that(self._world, are_same):  # collective
@@ -156,32 +159,32 @@ class RunFolders:
         atomic.remove(aside)
         path.rename(aside)
         host = f"{self._host(self._world.rank)}: " if len(self._topology.hosts) > 1 else ""
-        return f"{host}{error.where}: {error.what}; set aside as {aside.name}, taking the one before"
+        return f"{host}{error.where}: {error.what}; set aside as {aside.name}, using the one before"
 
     def _host(self, rank: int) -> str:
         return self._topology.hosts[self._topology.rank_hosts[rank]]
 
-    def _lines_of_all(self, own: list[str]) -> list[str]:
+    def _lines_of_all(self, lines: list[str]) -> list[str]:
         """The lines of all ranks, in their order, on every rank. Collective."""
-        lines: list[str] = []
-        for rank in ranks_that(self._world, bool(own)):  # collective
-            lines += json.loads(self._world.broadcast_bytes(json.dumps(own).encode(), rank))  # collective
-        return lines
+        of_all: list[str] = []
+        for rank in ranks_that(self._world, bool(lines)):  # collective
+            of_all += json.loads(self._world.broadcast_bytes(json.dumps(lines).encode(), rank))  # collective
+        return of_all
 
     def _check(self, step: int, data_fingerprint: str) -> None:
-        own = saved_state.saved_state(self._folder.checkpoint(step)).data_fingerprint
-        if own != data_fingerprint:
+        fingerprint = saved_state.saved_state(self._folder.checkpoint(step)).data_fingerprint
+        if fingerprint != data_fingerprint:
             raise DataError(
-                "this run was trained on other data: its fingerprint is "
-                f"{own[:16]}, that of the data given {data_fingerprint[:16]}",
+                "this run was trained on other data: its data set has the fingerprint "
+                f"{fingerprint[:16]}, the one given has {data_fingerprint[:16]}",
                 path=self._folder.path,
-                hint="give the data set of the run, or another --run",
+                hint="give the run's own data set with --data, or another --run",
             )
 
     # --- sending ------------------------------------------------------------------------------------------
 
     def _send_checkpoint(self, checkpoint: SoundCheckpoint, data_fingerprint: str) -> list[str]:
-        """To every disk that lacks it. Collective."""
+        """Sends a checkpoint to every disk that lacks it; returns lines for people. Collective."""
         step, holders = checkpoint.step, checkpoint.holders
         source = self._home if self._home in holders else holders[0]
         is_source = self._world.rank == source
@@ -194,7 +197,7 @@ class RunFolders:
         return [self._sent(f"the checkpoint of step {step:,}", sent, source, lacking)]
 
     def _send_replicas(self, checkpoint: SoundCheckpoint, replicas: Sequence[int]) -> list[str]:
-        """To each replica what it kept for itself, if its ranks were on another host then. Collective."""
+        """Sends each replica its own state if its ranks were on another host; returns lines. Collective."""
         lines = []
         for number, holders in checkpoint.replicas.items():
             host = self._topology.rank_hosts[replicas.index(number)]
@@ -212,7 +215,7 @@ class RunFolders:
         return lines
 
     def _send_records(self) -> list[str]:
-        """What rank 0's host needs to become the run's home: the records last, as they decide. Collective."""
+        """Sends rank 0's host what makes it the run's home; the records last, as they decide. Collective."""
         folder, chain = self._folder, Chain(self._world, self._home, [0])
         sent = self._send_best()  # collective
         sent += chain.files(folder.path, folder.accompanying())  # collective
@@ -228,11 +231,11 @@ class RunFolders:
         return [self._sent("the best checkpoint, records, log and curves", sent, self._home, [0])]
 
     def _send_best(self) -> int:
-        """Sends the best checkpoint, unless rank 0's host has it; how many bytes. Collective."""
-        own = 0
+        """Sends the best checkpoint unless rank 0's host has it; returns its bytes. Collective."""
+        best_step = 0
         if self._world.rank == self._home and self._folder.best.exists():
-            own = self._folder.checkpoint_folders.step_of(self._folder.best.resolve()) or 0
-        step = int(self._world.most([own])[0])  # collective
+            best_step = self._folder.checkpoint_folders.step_of(self._folder.best.resolve()) or 0
+        step = int(self._world.most([best_step])[0])  # collective
         path = self._folder.checkpoint(step)
         lacks = self._world.is_main and not path.exists()
         if not step or not ranks_that(self._world, lacks):  # collective
@@ -244,7 +247,7 @@ class RunFolders:
         return f"sent from {self._host(source)} to {hosts}: {what} ({sent / 1e6:,.1f} MB)"
 
     def _tidy(self, checkpoint: SoundCheckpoint | None, settings: Training) -> None:
-        """This disk as it was at that step. Old checkpoints go when rank 0 saves, elsewhere now."""
+        """Brings this disk to the state at that step; removes old checkpoints unless rank 0's saver does."""
         folder = self._folder
         if not checkpoint or not checkpoint.replicas:
             shutil.rmtree(folder.replicas, ignore_errors=True)
@@ -288,7 +291,7 @@ def _none_is_sound(folder: RunFolder, damaged: Sequence[tuple[Path, DataError]])
     if not damaged:
         return None
     return DataError(
-        f"no checkpoint is sound; of the newest: {damaged[0][1].where}: {damaged[0][1].what}",
+        f"no checkpoint is sound; the newest one: {damaged[0][1].where}: {damaged[0][1].what}",
         path=folder.checkpoints,
         hint="put a sound copy back, or remove this folder to begin at step 0",
     )

@@ -1,4 +1,4 @@
-"""Who writes checkpoints, when and how many are kept. What is in one: checkpoint.py."""
+"""Writes checkpoints in the background and keeps the newest and the best. Format: dragoman/checkpoint."""
 
 from __future__ import annotations
 
@@ -26,40 +26,42 @@ from dragoman.train.state import State
 
 
 class Written(NamedTuple):
+    """When a checkpoint was written."""
+
     step: int
     began: float  # a reading of the clock
     seconds: float
 
 
 class Saver:
-    """Saves nothing: what most ranks have."""
+    """Saves nothing, as on most ranks."""
 
     failure: DragomanError | None = None  # why the last checkpoint could not be written
-    files: list[dict[str, object]] = []  # name, bytes and purpose of each file of the newest one
+    files: list[dict[str, object]] = []  # name, bytes and purpose of each file of the newest checkpoint
 
     @property
     def has_failed(self) -> bool:
         return self.failure is not None
 
     def save(self, state: State) -> None:
-        """Begins to write a checkpoint of this moment."""
+        """Begins to write a checkpoint of the state as it is now."""
 
     def wait(self) -> None:
-        """Until the checkpoint under way is on disk."""
+        """Waits until the checkpoint under way is on disk."""
 
     def take_written(self) -> list[Written]:
-        """When those were written that are on disk since the last call."""
+        """The checkpoints written since the last call."""
         return []
 
 
 class FolderSaver(Saver):
-    """Writes in the background: a step is held up only while tensors are copied.
+    """Writes in the background: training waits only while tensors are copied.
 
-    A failure is kept, not raised: no rank must leave the loop alone. The loop looks at `has_failed`.
+    A failure is kept, not raised, because no rank may leave the loop alone. The loop checks `has_failed`.
     """
 
     def __init__(self, folders: StepFolders, contents: Callable[[State], Contents], best: Path | None = None):
-        """`contents` of a checkpoint at the moment it is called; `best` is a link to the best one."""
+        """`contents` gives the files of a checkpoint when called; `best` is the link to the best one."""
         self._folders = folders
         self._contents = contents
         self._best = best
@@ -69,7 +71,7 @@ class FolderSaver(Saver):
 
     def save(self, state: State) -> None:
         self.wait()
-        # After a failure there is no second try; a run that goes on with no step left has nothing new.
+        # After a failure there is no second try; a resumed run without steps left has nothing new.
         if not self.has_failed and not self._folders.at(state.step).exists():
             self._begin(state)
 
@@ -107,7 +109,7 @@ class FolderSaver(Saver):
         self._written.put(Written(step, began, clock.seconds() - began))
 
     def _lacking_space(self, files: Contents) -> str:
-        """Why there is no room, before a byte is written: half a checkpoint is of no use."""
+        """Why the disk has no room, found before a byte is written: half a checkpoint is useless."""
         tensors = [each for file in files.values() if not isinstance(file, bytes) for each in file.values()]
         needed = sum(tensor.numel() * tensor.element_size() for tensor in tensors) + (1 << 20)
         self._folders.path.mkdir(parents=True, exist_ok=True)
@@ -116,18 +118,18 @@ class FolderSaver(Saver):
 
     def _failed(self, why: str) -> DragomanError:
         steps = self._folders.steps()
-        kept = (
+        earlier = (
             f"the checkpoint of step {steps[-1]:,} is intact" if steps else "there is no earlier checkpoint"
         )
         return DragomanError(
-            f"the checkpoint could not be written: {why}; {kept}",
+            f"the checkpoint could not be written: {why}; {earlier}",
             path=self._folders.path,
-            hint="make room (or lower checkpoint.keep_last and keep_best) and run the same command again",
+            hint="free some space (or lower checkpoint.keep_last and keep_best), then run the command again",
         )
 
 
 def main_saver(folder: RunFolder, vocabulary: bytes, world_size: int, data_fingerprint: str) -> FolderSaver:
-    """What rank 0 has."""
+    """The saver of rank 0."""
 
     def now(state: State) -> Contents:
         return contents(state, vocabulary, world_size, data_fingerprint)
@@ -136,14 +138,15 @@ def main_saver(folder: RunFolder, vocabulary: bytes, world_size: int, data_finge
 
 
 def replica_saver(folder: RunFolder, replica: int) -> FolderSaver:
-    """What the first rank of each of DiLoCo's other replicas has."""
+    """The saver of the first rank of each of DiLoCo's other replicas."""
     return FolderSaver(folder.replica(replica), replica_contents)
 
 
 def contents(state: State, vocabulary: bytes, world_size: int, data_fingerprint: str) -> Contents:
-    """A checkpoint of this moment: tensors are copied, so that training can go on."""
-    own = {name: getattr(state, name) for name in saved_state.SavedState.model_fields if hasattr(state, name)}
-    saved = saved_state.SavedState(**own, world_size=world_size, data_fingerprint=data_fingerprint)
+    """A checkpoint of the state as it is now; tensors are copied, so that training can continue."""
+    names = [name for name in saved_state.SavedState.model_fields if hasattr(state, name)]
+    values = {name: getattr(state, name) for name in names}
+    saved = saved_state.SavedState(**values, world_size=world_size, data_fingerprint=data_fingerprint)
     outer = {saved_state.OUTER_FILE: _copies(state.outer)} if state.outer else {}
     return {
         saved_state.MODEL_FILE: _copies(state.model.state_dict()),
@@ -156,16 +159,16 @@ def contents(state: State, vocabulary: bytes, world_size: int, data_fingerprint:
 
 
 def replica_contents(state: State) -> Contents:
-    """What a replica beside the first has for itself at this moment."""
-    own = saved_state.ReplicaState(step=state.step, loss_scale=state.loss_scale)
+    """The own state of a replica other than the first, as it is now."""
+    saved = saved_state.ReplicaState(step=state.step, loss_scale=state.loss_scale)
     return {
         saved_state.OPTIMIZER_FILE: _copies(optimizer.state(state.optimizer, state.model)),
-        saved_state.STATE_FILE: own.model_dump_json(indent=1).encode(),
+        saved_state.STATE_FILE: saved.model_dump_json(indent=1).encode(),
     }
 
 
 def tidy(folders: StepFolders, settings: Training, history: Iterable[Evaluation], best: Path | None) -> None:
-    """Points `best` at the best, and removes what is neither among the newest nor among the best."""
+    """Points `best` at the best checkpoint, and removes those neither among the newest nor the best."""
     kept = link_best(folders, settings, history, best)
     steps = folders.steps()
     for step in set(steps) - set(kept) - set(steps[-settings.checkpoint.keep_last :]):
@@ -173,7 +176,7 @@ def tidy(folders: StepFolders, settings: Training, history: Iterable[Evaluation]
 
 
 def remove_newer(folders: StepFolders, step: int) -> None:
-    """A run that goes on from this step will come by again, perhaps another way."""
+    """Removes checkpoints after this step: a run that continues here makes them anew, perhaps differently."""
     for newer in folders.steps():
         if newer > step:
             _remove(folders.at(newer))
@@ -182,7 +185,7 @@ def remove_newer(folders: StepFolders, step: int) -> None:
 def link_best(
     folders: StepFolders, settings: Training, history: Iterable[Evaluation], best: Path | None
 ) -> list[int]:
-    """Points `best` at the best of those that are there; the steps of all that are kept for being good."""
+    """Points `best` at the best checkpoint on disk; returns the steps of all kept as the best."""
     steps, metric = folders.steps(), settings.evaluate.metric
     scored = [evaluation for evaluation in history if evaluation.step in steps]
     ranking = sorted(scored, key=lambda evaluation: evaluation.goodness(metric), reverse=True)
@@ -196,12 +199,12 @@ def link_best(
 
 
 def _remove(path: Path) -> None:
-    """Under another name first: a half-removed folder must not pass for a checkpoint."""
+    """Removes a checkpoint, renamed first: a half-removed folder must not pass for a checkpoint."""
     doomed = path.with_name(path.name + atomic.UNFINISHED)
     path.rename(doomed)
     shutil.rmtree(doomed)
 
 
 def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """On the host, apart from what training goes on to change. Waits for the device."""
+    """Copies of the tensors in host memory, which training does not change. Waits for the device."""
     return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}

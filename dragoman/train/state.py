@@ -1,4 +1,4 @@
-"""The state of a run: all that changes from step to step, and so all that a checkpoint must hold."""
+"""The state of a run: everything that changes from step to step and that a checkpoint must hold."""
 
 from __future__ import annotations
 
@@ -16,36 +16,38 @@ from dragoman.sync.choice import Choice
 
 
 class StepOutcome(NamedTuple):
-    """What a step did, the same on every rank."""
+    """The outcome of a step, the same on every rank."""
 
     loss: float  # per target token, with dropout and label smoothing
     target_tokens: int
-    gradient_norm: float  # before clipping; of several replicas the mean
+    gradient_norm: float  # before clipping; the mean over replicas
     learning_rate: float
-    is_bad: bool  # the gradient is not finite, of some replica: that one updated nothing
-    stop_wanted: bool  # by some rank
+    is_bad: bool  # some replica's gradient was not finite; that replica updated nothing
+    stop_wanted: bool  # some rank wants to stop
 
 
 @dataclass
 class State:
+    """Model, optimizer, position in the data, and the run's history so far."""
+
     config: Training
     model: Transformer
     optimizer: Optimizer
     step: int = 0  # updates made
     position: Position = Position()  # of the next step's pairs
     history: list[Evaluation] = field(default_factory=list)
-    bad_steps: int = 0  # not finite, skipped
+    bad_steps: int = 0  # skipped because the gradient was not finite
     bad_in_a_row: int = 0
     seconds: float = 0.0  # spent in steps, over all attempts
     target_tokens: int = 0
     pairs: int = 0
     loss_scale: dict[str, int | float] = field(default_factory=dict)  # fp16 only: torch's GradScaler
     choice: Choice | None = None  # how gradients are exchanged
-    replicas: list[int] = field(default_factory=list)  # DiLoCo only: to which replica each rank belongs
+    replicas: list[int] = field(default_factory=list)  # DiLoCo only: the replica of each rank
     outer: dict[str, Tensor] = field(default_factory=dict)  # DiLoCo only: the momentum of each parameter
 
     def advance(self, batch: StepBatch, outcome: StepOutcome, seconds: float) -> None:
-        """A step was made, or skipped as bad: either way its pairs are behind us."""
+        """Counts a step, made or skipped as bad: either way its pairs are used."""
         self.step += 1
         self.position = batch.next
         self.bad_steps += outcome.is_bad
@@ -60,12 +62,12 @@ class State:
         return any(evaluation.step == self.step for evaluation in self.history)
 
     def is_among_the_best(self, evaluation: Evaluation) -> bool:
-        """Would its checkpoint be one of the best that are kept?"""
+        """Would its checkpoint be one of the best, which are kept?"""
         metric = self.config.evaluate.metric
         better = [other for other in self.history if other.goodness(metric) > evaluation.goodness(metric)]
         return len(better) < self.config.checkpoint.keep_best
 
     def best(self) -> Evaluation | None:
-        """The first of the best: a later one that is only as good is no improvement."""
+        """The best evaluation; the first of equals, as a later one is no improvement."""
         metric = self.config.evaluate.metric
         return max(self.history, key=lambda evaluation: evaluation.goodness(metric), default=None)

@@ -28,7 +28,7 @@ _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class _Part(NamedTuple):
-    """What is computed in one go."""
+    """The rows that this rank computes in one forward and backward."""
 
     rows: np.ndarray
     seed: int
@@ -36,7 +36,7 @@ class _Part(NamedTuple):
 
 
 class Stepper:
-    """Makes steps. The number of ranks changes who computes what, not what is computed."""
+    """Makes steps. The number of ranks changes which rank computes what, not what is computed."""
 
     def __init__(self, state: State, exchange: Exchange, batches: Batches, world: World, phases: Phases):
         self._state = state
@@ -54,12 +54,12 @@ class Stepper:
         self._scaler = torch.amp.GradScaler("cuda", enabled=on_gpu and config.precision == "fp16")
         if state.loss_scale:
             self._scaler.load_state_dict(state.loss_scale)
-        self._ahead: tuple[np.ndarray, Microbatch] | None = None  # its rows, and what they hold
+        self._ahead: tuple[np.ndarray, Microbatch] | None = None  # rows loaded early, and their microbatch
 
     def update(
         self, batch: StepBatch, stop_wanted: bool, upcoming: Callable[[], StepBatch] | None = None
     ) -> StepOutcome:
-        """One optimizer update over all ranks, and the upcoming step made ready meanwhile. Collective."""
+        """Makes one optimizer update over all ranks; meanwhile loads the upcoming step's data. Collective."""
         state, config = self._state, self._state.config.train
         rate = learning_rate(state.step, config, state.config.model.width)
         optimizer.set_learning_rate(state.optimizer, rate)
@@ -67,18 +67,20 @@ class Stepper:
         self._phases.begin("optimizer")
         self._scaler.unscale_(state.optimizer)
         limit = config.clip_norm or math.inf
-        # Gradients are the same on all ranks that exchanged them, so these come to the same decision.
+        # Ranks that exchanged gradients have the same ones, so they make the same decision.
         norm_on_device = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
         if upcoming:
             self._load_ahead(upcoming())
-        norm, loss_sum = torch.stack((norm_on_device, loss_on_device)).tolist()  # the one wait for the device
+        norm, loss_sum = torch.stack(
+            (norm_on_device, loss_on_device)
+        ).tolist()  # the only wait for the device
         self._phases.move(self._exchange.exposed_seconds(), "backward", "exchange")
         if (is_finite := math.isfinite(norm)) and self._tokens(batch):
             self._scaler.step(state.optimizer)
         self._scaler.update()
-        state.model.zero_grad(set_to_none=False)  # gradients stay where the exchange wants them
+        state.model.zero_grad(set_to_none=False)  # gradients stay where the exchange expects them
         self._phases.begin("exchange")
-        # Collective. The only one a step needs beside the exchange: 0.4 ms between processes of one machine.
+        # The only collective of a step besides the exchange: 0.4 ms between processes of one machine.
         sums = self._world.sum([loss_sum, norm, float(not is_finite), float(stop_wanted)])
         loss, norm = sums[0] / batch.target_tokens, sums[1] / self._world.size
         outcome = StepOutcome(loss, batch.target_tokens, norm, rate, sums[2] > 0, sums[3] > 0)
@@ -87,13 +89,13 @@ class Stepper:
         return outcome
 
     def ends_round(self, stop_wanted: bool) -> bool:
-        """Do all ranks have the same weights after the step under way?"""
+        """Will all ranks have the same weights after the current step?"""
         step = self._state.step + 1
         is_last = stopping.is_last(step, stop_wanted, self._state.config.train)
         return is_last or self._exchange.way.ends_round(step)
 
     def note_loss_scale(self) -> None:
-        """For a checkpoint; not in every step, as it waits for the device. Empty but for fp16."""
+        """Notes the loss scale for a checkpoint; it waits for the device. Empty except with fp16."""
         self._state.loss_scale = self._scaler.state_dict()
 
     def whole_rounds(self, steps: int) -> int:
@@ -101,29 +103,30 @@ class Stepper:
         return self._exchange.way.whole_rounds(steps)
 
     def settle(self, batch: StepBatch) -> None:
-        """Makes the exchange ready before the first counted step, without a trace. Collective."""
+        """Prepares the exchange before the first counted step, without changing the model. Collective."""
         part = self._parts(batch)[-1]
-        # One pair is enough, and out of memory cannot come up before the step that knows what to do about it.
+        # One pair is enough, and cannot run out of memory before the step that knows what to do about it.
         self._exchange.settle(lambda: self._forward(part._replace(rows=part.rows[:1])))
         self._phases.discard()
 
     def seconds_without_exchange(self, batch: StepBatch) -> float:
-        """Of this rank's forward and backward with nothing sent. The gradients are thrown away."""
-        with suppress(_OutOfMemory):  # the real step knows what to do about it
+        """Seconds of this rank's forward and backward with nothing sent. The gradients are thrown away."""
+        with suppress(_OutOfMemory):  # the real step handles it
             self._try_to_accumulate(batch, exchanging=False)
         self._state.model.zero_grad(set_to_none=False)
         return float(self._phases.discard()[_COMPUTING].sum())
 
     def _accumulate(self, batch: StepBatch) -> Tensor:
-        """Forward and backward of this rank's share; the sum of its losses."""
+        """Computes forward and backward of this rank's share; returns the sum of its losses."""
         while True:
             try:
                 return self._try_to_accumulate(batch)
             except _OutOfMemory:
-                # Nothing has been exchanged yet: begin this rank's share again in smaller parts. Others wait.
+                # Nothing has been exchanged yet: compute this share again in smaller parts. Others wait.
                 self._state.model.zero_grad(set_to_none=False)
                 self._split *= 2
-                print(f"rank {self._world.rank}: out of memory; microbatches go on in {self._split} parts")
+                rank, split = self._world.rank, self._split
+                print(f"rank {rank}: out of memory; microbatches are now split into {split} parts")
 
     def _try_to_accumulate(self, batch: StepBatch, exchanging: bool = True) -> Tensor:
         parts = self._parts(batch)
@@ -131,26 +134,26 @@ class Stepper:
         for number, part in enumerate(parts):
             is_last = exchanging and number == len(parts) - 1
             with self._exchange.microbatch(is_last):
-                with _Noticing(len(part.rows) > 1):
+                with _MemoryErrors(len(part.rows) > 1):
                     loss = self._forward(part)
                 self._phases.begin("backward")
-                with _Noticing(not is_last and len(part.rows) > 1, is_exchanging=is_last):
-                    # Ranks and microbatches hold unequal numbers of target tokens. DDP averages over ranks,
-                    # so their number goes back in, and one division by the tokens of all of them weighs
-                    # every token alike.
+                with _MemoryErrors(not is_last and len(part.rows) > 1, is_exchanging=is_last):
+                    # Ranks and microbatches have different numbers of target tokens. DDP averages over ranks,
+                    # so multiplying by their number and dividing once by all their tokens weighs every token
+                    # equally.
                     weight = part.weight * len(self._together) / max(1, self._tokens(batch))
                     self._scaler.scale(loss * weight).backward()
             total += loss.detach() * part.weight
         return total
 
     def _tokens(self, batch: StepBatch) -> int:
-        """Target tokens of all whose gradients are averaged; 0 if there are too few microbatches for them."""
+        """Target tokens of all ranks that average gradients; 0 if they have no microbatch in this step."""
         if len(self._together) == self._world.size:
             return batch.target_tokens
         return batch.target_tokens_of(self._together, self._world.size)
 
     def _parts(self, batch: StepBatch) -> list[_Part]:
-        """This rank's share. A rank without one computes something for nothing, as all must exchange."""
+        """This rank's share. A rank without one computes a part of weight 0, as all must exchange."""
         mine = batch.share(self._world.rank, self._world.size)
         weight = 1.0 if mine else 0.0
         state = self._state
@@ -167,14 +170,14 @@ class Stepper:
         self._phases.begin("data")
         microbatch = self._load(part.rows)
         self._phases.begin("forward")
-        torch.manual_seed(part.seed)  # dropout depends on what is computed, not on who computes it
+        torch.manual_seed(part.seed)  # dropout depends on what is computed, not on which rank computes it
         with self._autocast():
             return self._exchange.model(
                 *tensors(microbatch, self._world.device), self._state.config.train.label_smoothing
             )
 
     def _load_ahead(self, batch: StepBatch) -> None:
-        """The first microbatch of a step, while a GPU still computes the one before it."""
+        """Loads the first microbatch of a step while a GPU still computes the step before."""
         self._phases.begin("data")
         rows = self._parts(batch)[0].rows
         self._ahead = rows, self._batches.load(rows)
@@ -191,7 +194,7 @@ class Stepper:
 
 
 def tensors(microbatch: Microbatch, device: torch.device) -> tuple[Tensor, np.ndarray, Tensor, np.ndarray]:
-    """A microbatch as the model takes it: tokens on the device, lengths on the host."""
+    """A microbatch as the model expects it: tokens on the device, lengths on the host."""
     source, target = (on_device(side, device) for side in (microbatch.source, microbatch.target))
     return source, microbatch.source_lengths, target, microbatch.target_lengths
 
@@ -201,15 +204,15 @@ def _seed(*key: int) -> int:
 
 
 class _OutOfMemory(Exception):
-    """Before anything was exchanged: this rank can begin its share again."""
+    """Out of memory before anything was exchanged: this rank can compute its share again."""
 
 
 def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 
 
-class _Noticing:
-    """Turns running out of memory into _OutOfMemory where the step can be begun again, else into advice."""
+class _MemoryErrors:
+    """Turns running out of memory into _OutOfMemory if the share can be computed again, else into advice."""
 
     def __init__(self, can_begin_again: bool, is_exchanging: bool = False):
         self._can_begin_again = can_begin_again
@@ -224,10 +227,11 @@ class _Noticing:
             raise _OutOfMemory from None
         if self._is_exchanging:
             raise DragomanError(
-                "out of memory while gradients were being exchanged: this step cannot be saved",
-                hint="the same command with --set data.split=2 goes on from the last checkpoint, with less",
+                "out of memory while gradients were being exchanged: this step cannot be repeated",
+                hint="continue from the last checkpoint with the same command and --set data.split=2, which "
+                "needs less memory",
             ) from None
         raise DragomanError(
             "out of memory: a single pair does not fit",
-            hint="a smaller model, or text prepared with a lower clean.max_words",
+            hint="use a smaller model, or prepare the text with a lower clean.max_words",
         ) from None

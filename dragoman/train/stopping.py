@@ -1,4 +1,4 @@
-"""Whether to stop, and the reason as a value. Pure: every rank comes to the same answer by itself."""
+"""Whether to stop, and the reason as a value. Pure functions: every rank gets the same answer by itself."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class StopReason(StrEnum):
 
 
 def is_last(step: int, stop_wanted: bool, train: Train) -> bool:
-    """Is this the last step of the attempt, whatever an evaluation may say?"""
+    """Is this the last step of the attempt, whatever an evaluation says?"""
     return stop_wanted or step >= train.steps or step == train.stop_at
 
 
 def before_first_step(state: State) -> StopReason | None:
-    """Why there is no step left to make, or None to begin."""
+    """Why there is no step to make, or None to begin."""
     return StopReason.FINISHED if state.step >= state.config.train.steps else after_evaluation(state)
 
 
 def after_step(state: State, outcome: StepOutcome) -> StopReason | None:
-    """Why training should stop now, or None to go on."""
+    """Why training should stop now, or None to continue."""
     if state.bad_in_a_row >= state.config.train.most_bad_steps:
         return StopReason.DIVERGED
     if state.step >= state.config.train.steps:
@@ -35,9 +35,9 @@ def after_step(state: State, outcome: StepOutcome) -> StopReason | None:
 
 
 def after_evaluation(state: State) -> StopReason | None:
-    """Patience: the last so many evaluations are all no better than the best before them. 0 is endless.
+    """Stops if the last `evaluate.patience` evaluations did not beat the best before them; 0 never stops.
 
-    Those made because the run was stopped do not count: it would end elsewhere than an unbroken one.
+    Evaluations made because the run was stopped do not count: it would end elsewhere than an unbroken one.
     """
     metric, patience = state.config.evaluate.metric, state.config.evaluate.patience
     goodness = [evaluation.goodness(metric) for evaluation in state.history if not evaluation.at_stop]

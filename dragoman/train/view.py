@@ -1,4 +1,4 @@
-"""What a person sees of a run: a bar on a terminal, plain lines elsewhere, and always log.txt."""
+"""Shows a run's progress: a bar on a terminal, plain lines elsewhere, and always log.txt."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from dragoman.train.pace import Left
 from dragoman.train.state import StepOutcome
 
 _LEAST_BAR = 10  # columns
-_LONG_SECONDS = 86_400.0  # a run of more is worth a second thought
+_LONG_SECONDS = 86_400.0  # a longer run gets a warning
 
 
 class View:
-    """Shows nothing: what ranks other than 0 have."""
+    """Shows nothing, as on ranks other than 0."""
 
     def say(self, text: str) -> None:
-        """A line for the log and the terminal."""
+        """Writes a line to the log and the terminal."""
 
     def step(
         self, step: int, loss: float, outcome: StepOutcome, tokens_per_second: float, left: Left
     ) -> None:
-        """The state of the run, once per interval."""
+        """Shows the state of the run, once per interval."""
 
     def plan(self, steps: int) -> None:
-        """So many steps there will be: another number than before."""
+        """Changes the number of steps that the run will have."""
 
     def tick(self, step: int, left: Left) -> None:
-        """A step was made."""
+        """Notes that a step was made."""
 
     def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample], is_best: bool) -> None:
-        """Scores and a few translations."""
+        """Shows scores and a few translations."""
 
     def close(self) -> None:
-        """The run is over."""
+        """Ends the display."""
 
 
 class LogView(View):
-    """Plain lines to standard output and to log.txt."""
+    """Writes plain lines to standard output and to log.txt."""
 
     def __init__(self, log: Path, steps: int):
         self._log: TextIO = open(log, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  closed in close()
         self._steps = steps
-        self._is_told: bool | None = None  # how long the rest takes, with evaluations or without (False)
+        self._forecast_has_evaluations: bool | None = None  # of the last forecast shown; None: none yet
         self._is_warned = False
 
     def say(self, text: str) -> None:
@@ -62,11 +62,12 @@ class LogView(View):
         self._steps = steps
 
     def tick(self, step: int, left: Left) -> None:
-        """Says how long the rest takes as soon as that is known, and again once an evaluation was timed."""
+        """Shows how long the rest takes as soon as it is known, and again once an evaluation was timed."""
         has_evaluations = left.seconds_per_evaluation is not None
-        if not left.steps or not left.is_settled or self._is_told in (True, has_evaluations):
+        is_shown = self._forecast_has_evaluations in (True, has_evaluations)
+        if not left.steps or not left.is_settled or is_shown:
             return
-        self._is_told = has_evaluations
+        self._forecast_has_evaluations = has_evaluations
         self.say(forecast(left))
         if left.seconds > _LONG_SECONDS and not self._is_warned:
             self._is_warned = True
@@ -83,11 +84,11 @@ class LogView(View):
         self._show_step(text)
 
     def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample], is_best: bool) -> None:
-        praise = " (best so far)" if is_best else ""
+        note = " (best so far)" if is_best else ""
         self.say(
             f"evaluation at step {evaluation.step:,}: loss {evaluation.eval_loss:.4f}, "
-            f"of training pairs {evaluation.train_sample_loss:.4f}, BLEU {evaluation.bleu.value:.2f}, "
-            f"chrF {evaluation.chrf.value:.2f}{praise}, {evaluation.seconds:.1f} s"
+            f"on training pairs {evaluation.train_sample_loss:.4f}, BLEU {evaluation.bleu.value:.2f}, "
+            f"chrF {evaluation.chrf.value:.2f}{note}, {evaluation.seconds:.1f} s"
         )
         for sample in samples:
             self.say(f"  source       {sample.source}")
@@ -103,7 +104,7 @@ class LogView(View):
             self._log.write(text + "\n")
 
     def _show(self, text: str) -> None:
-        with suppress(OSError):  # a closed terminal or pipe is no reason to end a run: the log has it all
+        with suppress(OSError):  # a closed terminal or pipe must not end a run: the log has everything
             self._print(text)
 
     def _print(self, text: str) -> None:
@@ -114,7 +115,7 @@ class LogView(View):
 
 
 class BarView(LogView):
-    """The same with a progress bar, whose line carries what a plain log says once per interval."""
+    """As LogView, with a progress bar that shows what plain lines say once per interval."""
 
     def __init__(self, log: Path, steps: int, first_step: int, console: Console):
         super().__init__(log, steps)
@@ -155,26 +156,26 @@ class BarView(LogView):
         self._bar.console.print(text, highlight=False, markup=False)
 
     def _show_step(self, text: str) -> None:
-        """The bar has it."""
+        """Nothing: the bar shows it."""
 
 
 def view(log: Path, steps: int, first_step: int, is_forwarded: bool = False) -> View:
-    """A bar where a person looks on, lines elsewhere.
+    """A bar if a person is watching, lines elsewhere.
 
-    `is_forwarded`: another program passes on what is said; its terminal is no sign that a person looks on.
+    `is_forwarded`: another program forwards the output; a terminal does not mean that a person is watching.
     """
     console = terminal.console()
-    is_seen = console.is_terminal and not is_forwarded
-    return BarView(log, steps, first_step, console) if is_seen else LogView(log, steps)
+    is_watched = console.is_terminal and not is_forwarded
+    return BarView(log, steps, first_step, console) if is_watched else LogView(log, steps)
 
 
 def forecast(left: Left) -> str:
-    """How long the rest takes, and why."""
+    """How long the rest takes, in words."""
     each = left.seconds_per_evaluation
     steps = f"{left.steps:,} step{'s' * (left.steps != 1)} at {format_units.seconds(left.seconds_per_step)}"
     count = f"{left.evaluations:,} evaluation{'s' * (left.evaluations != 1)}"
     if each is None:
-        return f"Time left: about {format_units.seconds(left.seconds)} for {steps}; {count} will add to this"
+        return f"Time left: about {format_units.seconds(left.seconds)} for {steps}, plus {count}"
     about = format_units.seconds(left.seconds)
     return f"Time left: about {about} for {steps} and {count} at {format_units.seconds(each)}"
 
@@ -182,7 +183,7 @@ def forecast(left: Left) -> str:
 def long_warning(left: Left) -> str:
     return (
         f"warning: this takes {left.seconds / 86_400:.1f} days; --minutes N fits a new run to a time, "
-        "more --workers or --hosts make it faster"
+        "and more --workers or --hosts make it faster"
     )
 
 
@@ -191,7 +192,7 @@ def _time(left: Left) -> str:
 
 
 def _fitting(text: str, parts: Sequence[str], room: int) -> str:
-    """The text, and as many of the parts as have room."""
+    """The text and as many of the parts as fit."""
     for part in parts:
         if len(text) + 2 + len(part) > room:
             break
