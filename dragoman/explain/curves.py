@@ -96,9 +96,11 @@ def extrapolate(
     known = np.isfinite(steps) & np.isfinite(values) & (steps > 0)
     steps, first = np.unique(steps[known], return_index=True)
     values = values[known][first]
+    course = course or steady(steps[-1] if len(steps) else 1.0)
+    moved = course.at(steps).area > 0  # before, all rates were 0 and the weights those of the start
+    steps, values = steps[moved], values[moved]
     if len(values) < LEAST_POINTS:
         return None
-    course = course or steady(steps[-1])
     start = _start(course.at(steps).area, values, rises)
     steps, values = steps[start:], values[start:]
     fits = _Fits(course.at(steps), course.target, values, rises, bounds, least_noise, floor)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dragoman.explain.course import Course, Place
 from dragoman.explain.curves import extrapolate, noise_of
 
 CURVES = {
@@ -66,3 +67,9 @@ def test_noise_is_that_about_a_curve() -> None:
     random = np.random.default_rng(0)
     x = np.linspace(0, 1, 400)
     assert noise_of(5 * x**2 + 0.1 * random.standard_normal(400)) == pytest.approx(0.1, rel=0.2)
+
+
+def test_evaluations_before_the_rate_left_zero_are_no_part_of_a_curve() -> None:
+    steps, still = np.arange(1.0, 9.0), np.array([0.0, 16.0])
+    rate_of_zero = Course(8, None, "more", 16, Place(0.0, 0.0), still, np.zeros(2), np.zeros(2))
+    assert extrapolate(steps, 5.0 - 0.1 * steps, rises=False, course=rate_of_zero) is None
