@@ -4,56 +4,53 @@ from __future__ import annotations
 
 from dragoman.config import Training
 from dragoman.cost.flops import BACKWARD_SHARE
-from dragoman.data.batches import Batches
 from dragoman.measure import clock
 from dragoman.measure.phases import Phases
-from dragoman.measure.recorder import Recorder
 from dragoman.sync import auto, choice
 from dragoman.sync.choice import Choice, MeasuredLink
 from dragoman.sync.exchange import Exchange
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
-from dragoman.train.state import State
+from dragoman.train.begin import Beginning
+from dragoman.train.outputs import Outputs
 from dragoman.train.step import Stepper
-from dragoman.train.view import View
 
 
 def build(
-    state: State,
-    batches: Batches,
-    world: World,
-    topology: Topology,
-    link: MeasuredLink | None,
-    phases: Phases,
-    recorder: Recorder,
-    shown: View,
+    beginning: Beginning, placement: Placement, link: MeasuredLink | None, outputs: Outputs
 ) -> Exchange:
     """The exchange of this run, as before, as configured or by measuring; logs and records it. Collective."""
-    settings = state.config.sync
+    state, world, topology = beginning.state, placement.world, placement.topology
+    settings, kept = state.config.sync, state.choice
 
     def measured() -> Choice:
-        began = clock.seconds()
-        computed = _computed_step(state, batches, world, phases)
-        gradient_bytes = sum(computed.gradient_bytes)
-        tried = auto.measure(world, topology, settings, gradient_bytes)
-        picked, why = auto.pick(computed, tried, auto.bucket_sizes(settings, gradient_bytes))
-        numbers = {"compute_seconds": computed.compute_seconds, "step_seconds": picked.step_seconds}
-        recorder.probe("auto", state.step, began, clock.seconds() - began, **numbers)
-        return Choice.of(picked.way, why, settings, topology)
+        return _measured(beginning, placement, outputs)
 
-    kept = state.choice
-    state.choice = choice.decide(settings, topology, link, kept, measured)
+    state.choice = choice.decide(settings, topology, link, kept, measured)  # collective
     if len(topology.hosts) > 1 or settings.mode == "auto":
-        shown.say(f"exchange{', as before' if state.choice is kept else ''}: {state.choice}")
-    exchange = choice.build(state.model, world, topology, state.choice.way, settings)
+        outputs.view.say(f"exchange{', as before' if state.choice is kept else ''}: {state.choice}")
+    exchange = choice.build(state.model, world, topology, state.choice.way, settings)  # collective
     for line in _about_rounds(state.config, exchange):
-        shown.say(line)
+        outputs.view.say(line)
     exchange.restore_outer(state.outer)
     state.outer, state.replicas = dict(exchange.outer), list(exchange.replicas)
     parameters = sum(parameter.numel() for parameter in state.model.parameters())
-    recorder.placement(**exchange.way.facts(parameters), exchange_why=state.choice.why)
-    recorder.event("exchange", state.step, clock.seconds(), 0.0, str(exchange.way))
+    outputs.recorder.placement(**exchange.way.facts(parameters), exchange_why=state.choice.why)
+    outputs.recorder.event("exchange", state.step, clock.seconds(), 0.0, str(exchange.way))
     return exchange
+
+
+def _measured(beginning: Beginning, placement: Placement, outputs: Outputs) -> Choice:
+    """The way with the shortest step, by trying those that the settings leave open. Collective."""
+    state, world, topology = beginning.state, placement.world, placement.topology
+    settings, began = state.config.sync, clock.seconds()
+    computed = _computed_step(beginning, world, outputs.phases)  # collective
+    gradient_bytes = sum(computed.gradient_bytes)
+    tried = auto.measure(world, topology, settings, gradient_bytes)  # collective
+    picked, why = auto.pick(computed, tried, auto.bucket_sizes(settings, gradient_bytes))
+    numbers = {"compute_seconds": computed.compute_seconds, "step_seconds": picked.step_seconds}
+    outputs.recorder.probe("auto", state.step, began, clock.seconds() - began, **numbers)
+    return Choice.of(picked.way, why, settings, topology)
 
 
 def _about_rounds(settings: Training, exchange: Exchange) -> list[str]:
@@ -76,8 +73,9 @@ def _about_rounds(settings: Training, exchange: Exchange) -> list[str]:
     return lines
 
 
-def _computed_step(state: State, batches: Batches, world: World, phases: Phases) -> auto.ComputedStep:
+def _computed_step(beginning: Beginning, world: World, phases: Phases) -> auto.ComputedStep:
     """The time of a step without its exchange: computes the next one and discards the result. Collective."""
+    state, batches = beginning.state, beginning.batches
     batch = next(batches.after(state.position))
     stepper = Stepper(state, Exchange(state.model), batches, world, phases)
     # The first run allocates memory; the second counts. Collective: every rank gets the same numbers.

@@ -45,9 +45,8 @@ def run(job: TrainingJob) -> StopReason:
         for line in (*start.lines, *exportable.warnings(data.tokenizer), *reconciled.lines, *beginning.lines):
             outputs.view.say(line)
         link = open_records.probe(outputs.recorder, state, placement, start)  # collective
-        exchange = build_exchange.build(  # collective: also sends rank 0's weights to all
-            state, batches, world, placement.topology, link, outputs.phases, outputs.recorder, outputs.view
-        )
+        # Collective: also sends rank 0's weights to all.
+        exchange = build_exchange.build(beginning, placement, link, outputs)
         stack.callback(exchange.close)
 
         stepper = Stepper(state, exchange, batches, world, outputs.phases)
