@@ -80,7 +80,6 @@ def diagnose(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="FILES", help="Logs, recordings, checkpoint folders.")
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="A row per run, as people write them down.")] = None,
     facts: Annotated[Path | None, typer.Option(help="The facts below as a TOML file.")] = None,
     ranks: Annotated[int | None, typer.Option(help="Processes in all, one per GPU.")] = None,
     machines: Annotated[int | None, typer.Option(help="Machines they ran on.")] = None,
@@ -122,9 +121,6 @@ def diagnose(
         precision=precision, batch=batch, step_seconds=step_seconds, steps=steps, hours=hours,
     )  # fmt: skip
     given = load(facts, options)
-    if csv:
-        show.rows(csv, given, as_json)
-        return
     if not files and given.step_seconds is None and not (given.steps and given.hours):
         hint = "name a log, or give at least --step-seconds, or --steps and --hours"
         raise UsageError("nothing to diagnose", hint=hint)

@@ -16,8 +16,9 @@ import dragoman.explain
 import dragoman.foreign
 import dragoman.plan
 import dragoman.report
+from benchmarks import csv_runs
 from dragoman import figures
-from dragoman.foreign import cluster, fairseq, faults, nmon, nvidia, openseq2seq, read, rows
+from dragoman.foreign import cluster, fairseq, faults, nmon, nvidia, openseq2seq, read
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 from dragoman.foreign.log_facts import Gathered
@@ -121,9 +122,9 @@ def test_every_reader_takes_a_long_line_in_its_stride() -> None:
 def test_every_figure_is_read_in_its_stride() -> None:
     reads = (
         figures.figure, figures.hours, figures.step_seconds, figures.rounding, figures.figures,
-        figures.bits_per_second, figures.readings, rows._power,
-        lambda text: rows._placing(text[: figures.LONGEST_TEXT], text[: figures.LONGEST_TEXT]),
-        lambda text: rows._parameters(text[: figures.LONGEST_TEXT], "mixed"),
+        figures.bits_per_second, figures.readings, csv_runs._power,
+        lambda text: csv_runs._placing(text[: figures.LONGEST_TEXT], text[: figures.LONGEST_TEXT]),
+        lambda text: csv_runs._parameters(text[: figures.LONGEST_TEXT], "mixed"),
     )  # fmt: skip
     for token in (*TOKENS, "1 steps: ", "1 d ", "1 Mb to ", "1+", "1 a ", "1 GPU "):
         with within(SECONDS, repr(token)):

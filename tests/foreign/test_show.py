@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.foreign import logs
-from tests.foreign.test_rows import HEADER, WHOLE
 
 
 def diagnose(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -42,15 +41,6 @@ def test_the_report_for_people_names_the_files_and_writes_the_page(log: Path, tm
     text = page.read_text()
     assert "Was the network the bottleneck?" in text
     assert "2020-06-26 15:36:43 UTC" in text
-
-
-def test_rows_give_a_line_each_and_all_answers_as_json(tmp_path: Path) -> None:
-    path = tmp_path / "runs.csv"
-    path.write_text(f"{HEADER}\n{WHOLE}\n")
-    line = diagnose("--csv", path)
-    assert line.stdout.startswith("a        bottleneck      1.69 s per step, 365.3 MB out of each host")
-    (run,) = json.loads(diagnose("--csv", path, "--json").stdout)["runs"]
-    assert len(run["findings"]) == 11
 
 
 def test_facts_may_come_from_a_file_and_options_go_before_it(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import csv
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import csv_runs
 from dragoman.errors import DataError, LogError
 from dragoman.explain.finding import Finding
-from dragoman.foreign import rows
 from dragoman.foreign.facts import Given
 
 HEADER = (
@@ -15,13 +19,14 @@ HEADER = (
     "sec_per_step_written,sec_per_step_log,network_reading_verbatim,checkpoint_answer,"
     "nmon_screenshot_trans_KBps,gpu_power_screenshot_W,ours_verdict"
 )
+RUNS = Path(os.environ.get("DRAGOMAN_DATA", "/nowhere")) / "public-runs"
 WHOLE = 'a,V100,2x2,4,One Cloud,1000 Mbps,mixed,256,50000,23.5,1.69,,200 Mbps,852267044 B,,"42,43",wrong'
 
 
 def answers(folder: Path, *lines: str, **common: object) -> dict[str, dict[str, Finding]]:
     path = folder / "runs.csv"
     path.write_text("\n".join([HEADER, *lines]) + "\n")
-    made = rows.read(path, Given.model_validate(common))
+    made = csv_runs.read(path, Given.model_validate(common))
     return {row.name: {finding.id: finding for finding in found.findings} for row, found in made}
 
 
@@ -107,14 +112,14 @@ def test_what_a_row_leaves_out_is_taken_from_the_others_and_called_assumed(tmp_p
 def test_machines_are_read_off_any_notation(
     nodes: str, ranks: str, placed: tuple[int | None, int | None]
 ) -> None:
-    assert rows._placing(ranks, nodes) == placed
+    assert csv_runs._placing(ranks, nodes) == placed
 
 
 def test_a_file_without_known_columns_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.csv"
     path.write_bytes(b"x,y\n1,2\n\xff\xfe\n")
     with pytest.raises(DataError, match="no known columns"):
-        rows.read(path, Given())
+        csv_runs.read(path, Given())
 
 
 @pytest.mark.parametrize(
@@ -127,12 +132,12 @@ def test_a_file_without_known_columns_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_limit_is_not_a_draw(power: str, watts: list[float], limit: float | None) -> None:
-    assert rows._power(power) == (watts, limit)
+    assert csv_runs._power(power) == (watts, limit)
 
 
 def test_machines_may_be_spelt_out() -> None:
-    assert rows._placing("4", "a single node with 4 GPUs") == (4, 1)
-    assert rows._placing("4", "two machines") == (4, 2)
+    assert csv_runs._placing("4", "a single node with 4 GPUs") == (4, 1)
+    assert csv_runs._placing("4", "two machines") == (4, 2)
 
 
 def test_a_row_whose_bounds_contradict_each_other_is_unknown(tmp_path: Path) -> None:
@@ -159,7 +164,7 @@ def test_a_written_step_time_of_some_digits_goes_before_the_quotient(tmp_path: P
 def test_columns_are_known_in_any_case_order_and_dialect(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text("\ufeffSec_per_step_log;GPU;nodes_x_gpus;run\n1.7;V100;2x2;x\n", encoding="utf-8")
-    ((row, found),) = rows.read(path, Given())
+    ((row, found),) = csv_runs.read(path, Given())
     assert row.name == "x"
     assert found.records.facts.ranks == 4
 
@@ -180,3 +185,47 @@ def test_a_cell_that_cannot_be_true_leaves_the_row_its_answers(
 def test_a_cell_of_a_book_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(LogError, match=r"runs\.csv:3: .*characters in a cell"):
         answers(tmp_path, WHOLE, f"{'x' * 3000},V100")
+
+
+def run(*arguments: object) -> str:
+    """What the command prints, in a process of its own."""
+    command = [sys.executable, csv_runs.__file__, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_rows_give_a_line_each_and_all_answers_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(f"{HEADER}\n{WHOLE}\n")
+    (line,) = run(path).splitlines()
+    assert line.split()[:2] == ["a", "bottleneck"]
+    assert "1.69 s" in line and "365.3 MB" in line
+    document = json.loads(run(path, "--json"))
+    assert document["schema"] == 1
+    (made,) = document["runs"]
+    assert len(made["findings"]) == 11
+
+
+def test_facts_of_a_file_hold_for_rows_that_do_not_say_otherwise(tmp_path: Path) -> None:
+    path, facts = tmp_path / "runs.csv", tmp_path / "facts.toml"
+    path.write_text(f"{HEADER}\n{WHOLE}\n")
+    facts.write_text('params = 1_000_000\nlink = "100gbit"\n')
+    (made,) = json.loads(run(path, "--facts", facts, "--json"))["runs"]
+    assert made["run"]["parameters"] == 1_000_000
+    assert made["run"]["origins"]["link_bits_per_second"] == "given"
+
+
+@pytest.mark.skipif(not RUNS.exists(), reason="DRAGOMAN_DATA has no public-runs")
+def test_every_row_agrees_with_what_its_figures_imply() -> None:
+    path = RUNS / "runs.csv"
+    with path.open(newline="") as file:
+        implied = {row["run"]: row for row in csv.DictReader(file)}
+    for row, made in csv_runs.read(path, Given(params=60_880_896)):
+        network = next(finding for finding in made.findings if finding.id == "network")
+        ours = implied[row.name]
+        wanted = ("bottleneck",) if ours["ours_verdict"] == "network-bound" else ("balanced", "unknown")
+        assert network.verdict in wanted, row.name
+        wire = network.numbers["expected_bytes_per_step_per_host"]
+        assert wire == pytest.approx(1e6 * float(ours["ours_wire_MB_per_step"]), rel=1e-3)
+        assert network.numbers["step_seconds"] == pytest.approx(float(ours["ours_T_s"]), rel=0.15)
