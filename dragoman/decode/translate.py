@@ -1,4 +1,4 @@
-"""Sentences to translations by our own search: batched by length, the order restored."""
+"""Tokens to translations by our own search: batched by length, the order restored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Evaluate
-from dragoman.data.filters import as_prepared
 from dragoman.data.tokens import Tokenizer
 from dragoman.decode.engine import Options
 from dragoman.decode.sample import sample
@@ -18,16 +17,6 @@ from dragoman.model import Transformer
 
 _SENTENCES = 64  # translated at a time
 _HYPOTHESES = 1024  # of all of them: each takes memory for a whole vocabulary
-
-
-def translate(
-    model: Transformer, tokenizer: Tokenizer, sentences: Sequence[str], config: Evaluate
-) -> list[str]:
-    """The translation of each sentence, in order."""
-    if not sentences:
-        return []
-    rows = encode(tokenizer, list(map(as_prepared, sentences)))
-    return tokenizer.decode(translate_tokens(model, rows, config))
 
 
 def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[np.ndarray]:
@@ -42,7 +31,7 @@ def translate_tokens(
     config: Evaluate,
     is_enough: Callable[[], bool] | None = None,
 ) -> list[list[int]]:
-    """The same from tokens, each row closed by EOS, to tokens without it."""
+    """The best translation of each row of tokens, without EOS, in order. Each row is closed by EOS."""
     options = Options(beam=config.beam, length_penalty=config.length_penalty)
     found = hypotheses(model, rows, options, is_enough)
     return [best[0].tokens if best else [] for best in found]

@@ -1,4 +1,4 @@
-"""A comparison for people: the same sections on a terminal and as markdown."""
+"""A comparison for people: its sections, and how a terminal shows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from dragoman.report import units
 from dragoman.report.compare import PhaseSpeed, RunComparison
 from dragoman.report.compare_facts import FactDifference
 from dragoman.report.compare_quality import ComparedScore
-from dragoman.report.markdown import escape, table
 
 _METRICS = {"bleu": "BLEU", "chrf": "chrF", "eval_loss": "held-out loss"}
 
@@ -25,18 +24,6 @@ class TextSection(NamedTuple):
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
     notes: list[str]
-
-
-def markdown(comparison: RunComparison) -> str:
-    lines = [f"# {escape(comparison.a)} and {escape(comparison.b)}", ""]
-    for sentence in comparison.why:
-        lines += [escape(sentence), ""]
-    for section in sections(comparison):
-        lines += [f"## {section.title}", ""]
-        if section.rows:
-            lines += [*table([escape(name) for name in section.header], section.rows), ""]
-        lines += [line for note in section.notes for line in (escape(note), "")]
-    return "\n".join(lines)
 
 
 def show(comparison: RunComparison, console: Console | None = None) -> None:

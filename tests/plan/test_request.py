@@ -147,7 +147,7 @@ def test_a_saved_plan_is_read_back_and_damage_is_said(tmp_path: Path) -> None:
 def test_planning_does_not_load_torch() -> None:
     code = (
         "import sys; from dragoman.config import Training; from dragoman.plan import request, show;"
-        "show.show(request.plan(request.Request(Training(), gpu='V100')));"
+        "show.show(request.plan(request.PlanRequest(Training(), gpu='V100')));"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0

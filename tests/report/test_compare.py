@@ -1,11 +1,14 @@
 import io
+import re
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from dragoman import format_units
 from dragoman.measure.records import Records
 from dragoman.report import compare_page, compare_text
+from dragoman.report.charts import Missing, both
 from dragoman.report.compare import RunComparison, compare
 from tests.explain import build as explain_build
 from tests.explain.build import Run
@@ -23,15 +26,22 @@ def share_of(comparison: RunComparison, phase: str) -> float:
     return next(row.difference_share for row in comparison.speed.phases if row.phase == phase)
 
 
+def shown(comparison: RunComparison) -> str:
+    """As a terminal of any width has it."""
+    out = io.StringIO()
+    compare_text.show(comparison, Console(file=out, width=1_000, highlight=False))
+    return out.getvalue()
+
+
 def test_a_slow_link_is_named_with_its_share() -> None:
     fast = with_link(build.rich(300, name="fast", exchange=0.1), 1e10)
     slow = with_link(build.rich(300, name="slow", exchange=0.9), 1e9)
     for found in (compare(fast, slow), compare(slow, fast)):
         assert share_of(found, "exchange over the link") > 0.85
-        said = " ".join(found.why)
-        assert "slow was slower: 1.57 s against 0.6" in said
-        assert "The exchange over the link accounts for 9" in said
-        assert "1 Gbit/s against 10 Gbit/s" in said
+        whole, phase, behind, *_ = found.why
+        assert "slow" in whole and "1.57 s" in whole and "0.6" in whole
+        assert format_units.share(share_of(found, "exchange over the link")) in phase
+        assert behind.index("1 Gbit/s") < behind.index("10 Gbit/s"), "the slower run's first"
     assert compare(fast, slow).speed.slower == "b"
     assert compare(slow, fast).speed.slower == "a"
 
@@ -43,7 +53,7 @@ def test_slow_data_is_named() -> None:
     starved.steps["seconds"] = starved.steps["seconds"] + 0.5
     found = compare(usual, starved)
     assert share_of(found, "data") == pytest.approx(1, abs=0.01)
-    assert "Waiting for data accounts for 100% of the difference" in " ".join(found.why)
+    assert "100%" in found.why[1]
 
 
 def test_a_slower_run_that_shared_its_cores_says_so_once_and_with_whom() -> None:
@@ -59,9 +69,9 @@ def test_a_slower_run_that_shared_its_cores_says_so_once_and_with_whom() -> None
         "name": np.array(["burn"]),
         "cores": np.array([0.9]),
     }
-    said = " ".join(compare(alone, shared).why)
-    assert said.count("shared got 50% of the CPU time that it wanted against 98%: burn used 0.9 cores.") == 1
-    assert "CPU time" not in " ".join(compare(alone, alone).why)
+    (who,) = [sentence for sentence in compare(alone, shared).why if "burn" in sentence]
+    assert all(fact in who for fact in ("shared", "50%", "98%", "0.9"))
+    assert len(compare(alone, alone).why) == 1
 
 
 def test_a_slow_rank_is_named() -> None:
@@ -71,14 +81,16 @@ def test_a_slow_rank_is_named() -> None:
     limping.steps["seconds"] = limping.steps["seconds"] + late
     found = compare(usual, limping)
     assert share_of(found, "waiting for a slower rank") == pytest.approx(1, abs=0.01)
-    assert "limping waited for rank 3 on smyrna" in " ".join(found.why)
+    assert any("rank 3" in sentence and "smyrna" in sentence for sentence in found.why)
 
 
 def test_like_runs_are_called_alike() -> None:
     found = compare(build.rich(300), build.rich(300))
     assert found.speed.slower is None
-    assert found.why == ["Both were about as fast: 1.57 s and 1.57 s per step."]
-    assert found.a == "wmt16-base (first)"
+    (sentence,) = found.why
+    assert sentence.count("1.57 s") == 2
+    assert found.a != found.b
+    assert found.a.startswith("wmt16-base") and found.b.startswith("wmt16-base")
     assert found.settings == [] and found.machines == []
 
 
@@ -106,8 +118,8 @@ def test_scores_with_unlike_signatures_are_not_compared() -> None:
         row.bleu_signature, row.bleu = "nrefs:1|tok:intl", 40.0
     bleu = next(row for row in compare(one, other).quality if row.metric == "bleu")
     assert not bleu.is_comparable and bleu.better is None
-    assert "made differently" in bleu.note
-    assert "not compared" in compare_text.markdown(compare(one, other))
+    assert "tok:intl" in bleu.note and "tok:13a" in bleu.note
+    assert bleu.note in shown(compare(one, other))
 
 
 def test_scores_made_alike_are_compared() -> None:
@@ -125,7 +137,8 @@ def test_scores_made_alike_are_compared() -> None:
 def test_gaps_are_said(make) -> None:
     found = compare(build.rich(200), make())
     assert found.speed.slower is None
-    assert "not known" in found.why[0]
+    (sentence,) = found.why
+    assert not re.search(r"\d", sentence), "no figure where steps were not timed"
     compare_text.show(found, Console(file=io.StringIO()))
     RunComparison.model_validate_json(found.model_dump_json())
 
@@ -137,12 +150,10 @@ def test_phases_recorded_by_cause_in_one_run_only_are_joined() -> None:
     assert "exchange" in phases and "exchange over the link" not in phases
 
 
-def test_text_and_markdown_give_the_reason_first() -> None:
-    found = compare(build.rich(300, name="fast", exchange=0.1), build.rich(300, name="slow|er"))
-    out = io.StringIO()
-    compare_text.show(found, Console(file=out, width=80, highlight=False))
-    assert out.getvalue().startswith("slow|er was slower")
-    assert "| phase | fast | slow\\|er |" in compare_text.markdown(found)
+def test_the_reason_comes_first() -> None:
+    found = compare(build.rich(300, name="fast", exchange=0.1), build.rich(300, name="slower"))
+    assert found.speed.slower == "b"
+    assert shown(found).startswith(found.why[0])
 
 
 def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_said() -> None:
@@ -150,7 +161,7 @@ def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_said() ->
     made = compare(moved, explain_build.records(steps=400))
     differing = {row.name: (row.a, row.b) for row in made.machines}
     assert differing == {"ranks of attempts": ([4, 2], None)}, "400 steps each, on 4 ranks"
-    assert any("the run also made 100 by 2 ranks" in line for line in made.why)
+    assert any("100" in line and "2 ranks" in line for line in made.why)
 
 
 def with_vocabulary(records: Records, pieces: int, checksum: str) -> Records:
@@ -166,8 +177,7 @@ def test_data_that_differ_are_told_in_words_and_not_by_their_checksums() -> None
     assert [(row.name, row.a, row.b) for row in found.machines] == [
         ("vocabulary", "32,768 pieces", "8,000 pieces")
     ]
-    text = compare_text.markdown(found)
-    assert "abab" not in text and "cdcd" not in text
+    assert "abab" not in shown(found) and "cdcd" not in shown(found)
     loss = next(row for row in found.quality if row.metric == "eval_loss")
     assert not loss.is_comparable
     assert compare(one, with_vocabulary(build.rich(200), 32_768, "ef" * 32)).machines[0].name == "vocabulary"
@@ -198,7 +208,7 @@ def test_no_line_is_printed_twice() -> None:
         for probe in records.probes_of("peak"):
             probe.numbers["flops_per_second"] = peak
     found = compare(one, other)
-    assert sum("peak" in sentence for sentence in found.why) == 1
+    assert sum("TFLOP/s" in sentence for sentence in found.why) == 1
     assert len(set(found.why)) == len(found.why)
     notes = [note for section in compare_text.sections(found) for note in section.notes]
     assert len(set(notes)) == len(notes)
@@ -210,15 +220,15 @@ def test_a_faster_device_is_no_cause_of_a_slower_run() -> None:
     other.steps["seconds"] = other.steps["seconds"] + 1.0
     for probe in other.probes_of("peak"):
         probe.numbers["flops_per_second"] *= 2
-    assert not any("peak" in sentence for sentence in compare(one, other).why)
+    assert not any("FLOP/s" in sentence for sentence in compare(one, other).why)
 
 
 def test_the_page_draws_both_runs_over_each_other() -> None:
     one, other = build.rich(700, name="one"), build.rich(400, name="<b>other</b>")
     html = compare_page.render(compare(one, other), one, other)
     drawn = chart_data(html)["charts"]
-    titles = ["Held-out loss", "BLEU", "Training loss", "Time of a step", "Learning rate"]
-    assert [f'-title">{title}<' in html for title in titles] == [True] * 5 == [True] * len(drawn)
+    charts = both.of(("one", one), ("<b>other</b>", other))
+    assert [f'-title">{chart.title}<' in html for chart in charts] == [True] * 5 == [True] * len(drawn)
     for chart in drawn.values():
         assert [trace["name"] for trace in chart["data"]] == ["one", "&lt;b&gt;other&lt;/b&gt;"]
         assert len({trace["line"]["color"] for trace in chart["data"]}) == 2
@@ -232,4 +242,5 @@ def test_the_page_draws_both_runs_over_each_other() -> None:
 def test_a_page_of_runs_with_gaps_says_what_is_not_drawn(make) -> None:
     one, other = build.rich(200), make()
     html = compare_page.render(compare(one, other), one, other)
-    assert "No chart" in html
+    missing = [chart for chart in both.of(("one", one), ("other", other)) if isinstance(chart, Missing)]
+    assert missing and all(chart.title in html and chart.reason in html for chart in missing)
