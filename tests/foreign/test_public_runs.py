@@ -12,6 +12,7 @@ from dragoman import figures
 from dragoman.explain.finding import Finding
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
+from tests.facts import failed
 
 RUNS = Path(os.environ.get("DRAGOMAN_DATA", "/nowhere")) / "public-runs"
 pytestmark = pytest.mark.skipif(not RUNS.exists(), reason="DRAGOMAN_DATA has no public-runs")
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.skipif(not RUNS.exists(), reason="DRAGOMAN_DATA has no 
 
 def of(name: str, **given: object) -> dict[str, Finding]:
     made = diagnose([RUNS / name], Given.model_validate(given))
-    assert not any("could not be explained" in finding.answer for finding in made.findings)
+    assert not failed(made.findings)
     return {finding.id: finding for finding in made.findings}
 
 
