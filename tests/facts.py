@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
 
 from dragoman.explain.finding import Finding
 
@@ -11,6 +15,14 @@ from dragoman.explain.finding import Finding
 def lacking(text: str, *facts: object) -> list[str]:
     """Those of the facts that the text does not hold whole: 4 is neither in 40 nor in 4,000."""
     return [str(fact) for fact in facts if not _at(str(fact)).search(text)]
+
+
+@contextmanager
+def raising(kind: type[Exception], *facts: object) -> Iterator[pytest.ExceptionInfo[Any]]:
+    """An error of this class that holds all these facts."""
+    with pytest.raises(kind) as caught:
+        yield caught
+    assert not lacking(str(caught.value), *facts)
 
 
 def only(texts: Sequence[str], *facts: object) -> str:
