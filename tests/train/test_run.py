@@ -12,6 +12,7 @@ from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from dragoman.train.run import check
 from tests import ranks
+from tests.facts import raising
 from tests.train import runs
 from tests.train.conftest import Here
 from tests.train.runs import Task
@@ -23,9 +24,8 @@ def test_a_data_set_without_held_out_text_is_refused_with_advice(here: Here, tmp
     card = json.loads((data / "card.json").read_text())
     del card["parts"]["dev"]
     (data / "card.json").write_text(json.dumps(card))
-    with pytest.raises(DataError, match="no dev part") as error:
+    with raising(DataError, f"{data}:", "--dev"):
         check(here.job(tmp_path / "run", data=data))
-    assert "--dev" in str(error.value)
 
 
 def test_a_token_that_is_not_in_the_vocabulary_is_found_before_a_rank_is_started(
@@ -34,14 +34,14 @@ def test_a_token_that_is_not_in_the_vocabulary_is_found_before_a_rank_is_started
     data = shutil.copytree(here.task.data, tmp_path / "data")
     with open(data / "train" / "target.tokens", "r+b") as file:
         file.write(b"\xff\xff")
-    with pytest.raises(DataSetError, match=r"target\.tokens: token id 65,535"):
+    with raising(DataSetError, f"{data / 'train' / 'target.tokens'}:", "65,535"):
         check(here.job(tmp_path / "run", data=data))
 
 
 @pytest.mark.parametrize("name", ["file", "file/run"])
 def test_a_run_folder_that_is_a_file_is_wrong_use(here: Here, tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="is a file, not a run folder"):
+    with raising(UsageError, f"{tmp_path / 'file'}:"):
         check(here.job(tmp_path / name))
 
 
@@ -50,7 +50,7 @@ def test_a_place_that_may_not_be_written_is_wrong_use(
 ) -> None:
     asked = []
     monkeypatch.setattr(os, "access", lambda path, mode: asked.append(path))  # None: no
-    with pytest.raises(UsageError, match="may not be written"):
+    with raising(UsageError, f"{tmp_path}:"):
         check(here.job(tmp_path / "new" / "run"))
     assert asked == [tmp_path]  # the nearest folder that exists
 
@@ -84,7 +84,7 @@ def test_a_second_training_of_a_run_is_refused_and_the_first_goes_on(here: Here,
     words = runs.arguments(here.task, run, "train.steps=100000", "evaluate.every=100000")
     with ranks.started("dragoman", words, 1) as (first,):
         runs.wait_until("a step", lambda: runs.reached(run, 1) or not first.process.is_alive())
-        with pytest.raises(UsageError, match="another process is training this run"):
+        with raising(UsageError, f"{run}:", "--run"):
             here.train(run, "train.steps=100000", "evaluate.every=100000")
         step = max(runs.steps_in_log(run))
         runs.wait_until("another step", lambda: runs.reached(run, step + 1) or not first.process.is_alive())
