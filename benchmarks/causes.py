@@ -1,4 +1,4 @@
-"""What can be in the way of a training, on this machine or on hosts of the test bed, and taken away again."""
+"""Causes that slow a training down, here or on hosts of the test bed, and how to remove them again."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ COMPETITOR = [sys.executable, "-c", "while True: pass"]
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a training runs, and what is in its way."""
+    """Where a training runs, and what slows it down."""
 
-    workers: int = 1  # on each host; on this machine, if `hosts` is 0
-    hosts: int = 0  # of the test bed, with one core each
-    rate: str | None = None  # of their links
-    delay_seconds: float = 0.0  # of their links, one way
+    workers: int = 1  # on each host, or on this machine if `hosts` is 0
+    hosts: int = 0  # of the test bed, each with one core
+    rate: str | None = None  # of the hosts' links
+    delay_seconds: float = 0.0  # of the hosts' links, one way
     slow_host: float | None = None  # the last host gets this share of a core
     busy_neighbour: bool = False  # another program computes on the last host's core
     traffic: str | None = None  # another program sends from the first host to the second
-    competitors: int = 0  # programs that compute on this machine's cores, one on each of the training's
+    competitors: int = 0  # programs that compute on this machine, one on each of the training's cores
     hindrances: tuple[str, ...] = ()  # of hindered.py: name=value
-    from_step: int = 0  # all this comes after that step
-    # Causes that are taken away by turns after the part of the run that is reported on. Before and after each
-    # turn without one of them comes a turn with all.
+    from_step: int = 0  # the causes start after this step
+    # Causes that are removed one at a time, in turns, after the reported part of the run. Before and after
+    # each turn without a cause there is a turn with all of them.
     reliefs: tuple[str, ...] = ()
-    period: int = 1  # steps after which a run repeats itself: from checkpoint to checkpoint, DiLoCo's round
-    reported_from: int = 0  # the report is on the steps after this one
+    period: int = 1  # steps after which a run repeats itself: a checkpoint interval or a DiLoCo round
+    reported_from: int = 0  # the report covers the steps after this one
 
     def without(self, cause: str) -> Setting:
-        """The same without a cause: the name of a field or of a hindrance, or several with + between them."""
+        """The same setting without a cause: a field or a hindrance by name, or several joined by +."""
         first, _, others = cause.partition("+")
         return self._without(first).without(others) if others else self._without(first)
 
     def _without(self, cause: str) -> Setting:
         if cause in {field.name for field in fields(self)}:
             return replace(self, **{cause: getattr(Setting(), cause)})
-        left = tuple(hindrance for hindrance in self.hindrances if name_of(hindrance) != cause)
-        assert left != self.hindrances, f"{cause} is not in the way"
-        return replace(self, hindrances=left)
+        remaining = tuple(hindrance for hindrance in self.hindrances if name_of(hindrance) != cause)
+        assert remaining != self.hindrances, f"{cause} is not in this setting"
+        return replace(self, hindrances=remaining)
 
 
 def name_of(hindrance: str) -> str:
@@ -55,14 +55,14 @@ def name_of(hindrance: str) -> str:
 
 
 def switch(run: RunFolder, hindrance: str) -> Path:
-    """While this file is there, the training is hindered."""
+    """The file that switches a hindrance on while it exists."""
     return run.path / f"{name_of(hindrance)}.on"
 
 
 def cores(count: int) -> list[int]:
-    """The first ones that this process may use; a host of the test bed has the one of its number."""
-    mine = sorted(os.sched_getaffinity(0))
-    return [mine[number % len(mine)] for number in range(count)]
+    """The first cores that this process may use; each host of the test bed uses the core of its number."""
+    usable = sorted(os.sched_getaffinity(0))
+    return [usable[number % len(usable)] for number in range(count)]
 
 
 def pinned(*cores: int) -> list[str]:
@@ -71,7 +71,7 @@ def pinned(*cores: int) -> list[str]:
 
 @contextmanager
 def in_the_way(where: Setting, run: RunFolder, cluster: Cluster | None) -> Iterator[None]:
-    """Everything that the setting names, until the block ends."""
+    """Apply every cause in the setting during the block."""
     with ExitStack() as causes:
         for hindrance in where.hindrances:
             switch(run, hindrance).touch()

@@ -1,14 +1,14 @@
-"""What the report says twice the steps would gain, held against real runs of twice the steps.
+"""Compares the gain from twice the steps that the report predicts with real runs of twice the steps.
 
-    python benchmarks/convergence.py                  told and true gains of the kept runs
+    python benchmarks/convergence.py                  predicted and true gains of the kept runs
     DRAGOMAN_DATA=FOLDER python benchmarks/convergence.py --train RUNS [--only NAME ...]
 
-Small trainings on the demo corpus and on Multi30k (FOLDER/multi30k), each about a minute of one core.
-`--train` makes those that RUNS lacks and keeps their evaluations in tests/runs/curves.json. A schedule that
-never ends (constant, transformer, inverse_sqrt) is judged by one run, cut at half its steps; one that falls
-to nothing (linear, cosine) by two runs, the second with twice the steps, as the report advises, and by one
-that is cut at half its plan. The method was chosen on the runs of CHOSEN_ON alone; those of VERIFIED_ON
-differ from them in seed and in rate, width, optimizer, warm-up or corpus size.
+Small trainings on the demo corpus and on Multi30k (FOLDER/multi30k), each about a minute on one core.
+`--train` trains those missing in RUNS and keeps their evaluations in tests/runs/curves.json. An endless
+schedule (constant, transformer, inverse_sqrt) is judged by one run, cut at half its steps. A schedule that
+falls to zero (linear, cosine) is judged by two runs, the second with twice the steps, as the report advises,
+and by one that is cut at half its plan. The method was chosen on the runs in CHOSEN_ON alone; the runs in
+VERIFIED_ON differ from them in seed and in rate, width, optimizer, warm-up or corpus size.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from dragoman.rundir import RunFolder
 from dragoman.schedule import learning_rate
 
 KEPT = Path(__file__).resolve().parents[1] / "tests" / "runs" / "curves.json"
-POINTS = 12  # evaluations of a run; twice as many where it is cut
+POINTS = 12  # evaluations per run; twice as many if it is cut
 DEV_PAIRS = 500
 ENDLESS = ("constant", "transformer", "inverse_sqrt")
 
 
 @dataclass(frozen=True)
 class Training:
-    """One small run; what is not said is that of all."""
+    """One small run; all runs share the settings that are not fields."""
 
-    corpus: str  # demo, multi30k or little: the first 4,000 pairs of Multi30k
+    corpus: str  # demo, multi30k, or little: the first 4,000 pairs of Multi30k
     schedule: str
     steps: int
     rate: float = 0.004
@@ -95,7 +95,7 @@ class Training:
 
 
 def ladder(first: Training, doublings: int) -> list[Training]:
-    """The run, one of twice the steps, and so on; of an endless schedule the last, which has them all."""
+    """The run, one with twice its steps, and so on; for an endless schedule only the longest."""
     if first.schedule in ENDLESS:
         return [replace(first, steps=first.steps * 2**doublings)]
     return [replace(first, steps=first.steps * 2**n) for n in range(doublings + 1)]
@@ -124,19 +124,19 @@ TRAININGS = [*CHOSEN_ON, *VERIFIED_ON]
 
 
 def corpus(name: str, folder: Path) -> Path:
-    """The prepared data set, made the first time."""
-    place = folder / f"corpus-{name}"
-    if (place / "data").exists():
-        return place / "data"
+    """The prepared data set, created the first time."""
+    home = folder / f"corpus-{name}"
+    if (home / "data").exists():
+        return home / "data"
     if name == "demo":
-        return write_corpus(place, "demo", pairs=20_000, dev_pairs=DEV_PAIRS, vocabulary=1000)
-    place.mkdir(parents=True, exist_ok=True)
+        return write_corpus(home, "demo", pairs=20_000, dev_pairs=DEV_PAIRS, vocabulary=1000)
+    home.mkdir(parents=True, exist_ok=True)
     source = Path(os.environ["DRAGOMAN_DATA"], "multi30k")
     for language in ("en", "de"):
         for part, most in (("train", 4_000 if name == "little" else None), ("val", DEV_PAIRS)):
             with gzip.open(source / f"{part}.{language}.gz", "rt", encoding="utf-8") as file:
                 lines = file.readlines()[:most]
-            (place / f"{part}.{language}").write_text("".join(lines), encoding="utf-8")
+            (home / f"{part}.{language}").write_text("".join(lines), encoding="utf-8")
     words = [
         "prepare",
         "en=train.en",
@@ -149,8 +149,8 @@ def corpus(name: str, folder: Path) -> Path:
         "data",
     ]
     size = ["--set", "vocabulary.size=4000"]
-    subprocess.run([*PYTHON, "dragoman", *words, *size], cwd=place, check=True, capture_output=True)
-    return place / "data"
+    subprocess.run([*PYTHON, "dragoman", *words, *size], cwd=home, check=True, capture_output=True)
+    return home / "data"
 
 
 def train(training: Training, folder: Path) -> None:
@@ -159,9 +159,8 @@ def train(training: Training, folder: Path) -> None:
     empty = folder / "empty.toml"
     empty.touch()
     data = corpus(training.corpus, folder)
-    core = str(
-        max(os.sched_getaffinity(0))
-    )  # threads that wait for each other on busy cores take ten times as long
+    # One core: threads that wait for each other on busy cores take ten times as long.
+    core = str(max(os.sched_getaffinity(0)))
     words = [
         "taskset",
         "-c",
@@ -178,7 +177,7 @@ def is_trained(training: Training, folder: Path) -> bool:
     return records.exists() and database.last_reason(records) == "finished"
 
 
-# --- what is kept, and what is made of it -----------------------------------------------------------------
+# --- what is kept, and how it is compared -----------------------------------------------------------------
 
 Curve = dict[str, Any]  # settings, and evaluations: step, eval_loss, train_sample_loss, bleu
 
@@ -204,7 +203,7 @@ def kept(training: Training, folder: Path) -> Curve:
 
 
 def records_of(curve: Curve, until: int) -> Records:
-    """As they were after that step."""
+    """The records as they were after that step."""
     settings = curve["settings"]
     plan = {name.removeprefix("train."): value for name, value in settings.items() if "train." in name}
     steps = np.arange(1, until + 1)
@@ -222,14 +221,14 @@ def records_of(curve: Curve, until: int) -> Records:
 
 @dataclass(frozen=True)
 class Pair:
-    """A run after N steps, and what the later ones gained."""
+    """A run after N steps, and what the next N steps gained."""
 
     name: str
     records: Records
     true: dict[str, float]  # loss, bleu; positive is better
 
     def judged(self, finding: Finding) -> Iterator[tuple[str, float, float, float, float]]:
-        """What was told (name, gain, low, high), and the truth."""
+        """Yield each prediction (name, gain, low, high) with the true gain."""
         for name, truth in self.true.items():
             key = f"gain_if_doubled_{name}"
             if key in finding.numbers:
@@ -259,11 +258,11 @@ def _pair(name: str, curve: Curve, cut: int, longer: Curve, end: int) -> Pair:
     return Pair(name, records_of(curve, cut), {"loss": before[1] - after[1], "bleu": after[3] - before[3]})
 
 
-def show(title: str, found: Sequence[Pair]) -> None:
+def show(title: str, compared: Sequence[Pair]) -> None:
     inside: dict[str, list[bool]] = {"loss": [], "bleu": []}
     widths: dict[str, list[float]] = {"loss": [], "bleu": []}
-    print(f"{title}\n{'':58} {'told':>7} {'from':>7} {'to':>7} {'true':>7}")
-    for pair in found:
+    print(f"{title}\n{'':58} {'gain':>7} {'from':>7} {'to':>7} {'true':>7}")
+    for pair in compared:
         for name, gain, low, high, truth in pair.judged(convergence.explain(pair.records)):
             inside[name].append(low <= truth <= high)
             widths[name].append((high - low) / abs(truth))
@@ -272,17 +271,15 @@ def show(title: str, found: Sequence[Pair]) -> None:
     for name, hits in inside.items():
         if hits:
             middle = np.median(widths[name])
-            print(
-                f"{name}: {sum(hits)} of {len(hits)} inside; interval {middle:.1f} x the true gain (median)"
-            )
+            print(f"{name}: {sum(hits)} of {len(hits)} inside; median interval {middle:.1f} x the true gain")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--train", type=Path, metavar="RUNS")
-    parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--train", type=Path, metavar="RUNS", help="train the runs missing in this folder")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="train only these")
     options = parser.parse_args()
     curves: dict[str, Curve] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if options.train:
@@ -294,8 +291,8 @@ def main() -> None:
         ordered = {training.name: curves[training.name] for training in TRAININGS if training.name in curves}
         rows = [f"{json.dumps(name)}: {json.dumps(curve)}" for name, curve in ordered.items()]
         KEPT.write_text("{\n" + ",\n".join(rows) + "\n}\n")
-    show("The method was chosen on", list(pairs(CHOSEN_ON, curves)))
-    show("\nand verified on", list(pairs(VERIFIED_ON, curves)))
+    show("Runs the method was chosen on", list(pairs(CHOSEN_ON, curves)))
+    show("\nRuns it was verified on", list(pairs(VERIFIED_ON, curves)))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
-"""How fast sentences are translated, and whether both engines translate alike.
+"""Measures how fast sentences are translated, and whether both engines give the same translations.
 
     DRAGOMAN_DATA=FOLDER python benchmarks/decode.py [--trained RUN]
 
-FOLDER/multi30k holds Multi30k as train.en.gz and so on; the sentences are those of its test set of 2016.
+FOLDER/multi30k holds Multi30k as train.en.gz and so on; the sentences are its 2016 test set.
 
-- Speed: Transformer-base with 32,768 pieces, beam 4, on 1 core and on all. Three ways by turns in one run:
-  our search, CTranslate2 through us, and CTranslate2 called directly with the same settings, text to text.
-  The weights are random and never end a sentence, so each translation is ended after 15 tokens, the mean of
-  the German references. The figure is the median over the rounds; ratios are taken within a round.
-- Agreement: a small model that was trained on Multi30k (RUN; else one is trained first, in some minutes).
-  Greedy translations of 1,000 sentences by both engines in float32, and BLEU with beam 4; int8 beside them.
+- Speed: Transformer-base with 32,768 pieces, beam 4, on 1 core and on all. Three methods take turns in one
+  run: our search, CTranslate2 through us, and CTranslate2 called directly with the same settings, text to
+  text. The weights are random and never end a sentence, so each translation is cut after 15 tokens, the mean
+  length of the German references. Figures are medians over the rounds; ratios are taken within a round.
+- Agreement: a small model trained on Multi30k (RUN; without it one is trained first, which takes minutes).
+  Greedy translations of 1,000 sentences by both engines in float32, and BLEU with beam 4; int8 for
+  comparison.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from itertools import islice
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ROUNDS = 10  # many and short, as the speed of a shared machine changes from minute to minute
-SPEED_SENTENCES = 125  # every eighth one of the test set
+ROUNDS = 10  # many short ones, because the speed of a shared machine changes from minute to minute
+SPEED_SENTENCES = 125  # every eighth of the test set
 AGREEMENT_SENTENCES = 1_000
 TOKENS = 15
 BATCH = 32
@@ -45,11 +46,11 @@ def text(name: str) -> list[str]:
 
 # --- speed ------------------------------------------------------------------------------------------------
 
-Way = Callable[[Sequence[str]], list[str]]
+Translate = Callable[[Sequence[str]], list[str]]
 
 
-def ways(folder: Path, cores: int) -> dict[str, Way]:
-    """What is timed, by name."""
+def methods(folder: Path, cores: int) -> dict[str, Translate]:
+    """The methods to time, by name."""
     import torch
 
     from dragoman.config import Model, VocabularySettings
@@ -67,18 +68,18 @@ def ways(folder: Path, cores: int) -> dict[str, Way]:
     export.write(folder, model, tokenizer)
     options = Options(max_length=TOKENS)
 
-    def through_us(engine: TorchEngine | CTranslate2Engine) -> Way:
-        return lambda texts: [found[0].text for found in engine.translate(texts, options)]
+    def through_us(engine: TorchEngine | CTranslate2Engine) -> Translate:
+        return lambda texts: [translations[0].text for translations in engine.translate(texts, options)]
 
-    found: dict[str, Way] = {"torch float32": through_us(TorchEngine(model, tokenizer))}
+    timed: dict[str, Translate] = {"torch float32": through_us(TorchEngine(model, tokenizer))}
     for precision in ("float32", "int8"):
-        found[f"through us {precision}"] = through_us(CTranslate2Engine(folder, precision, cores))
-        found[f"directly {precision}"] = directly(folder, precision, cores)
-    return found
+        timed[f"through us {precision}"] = through_us(CTranslate2Engine(folder, precision, cores))
+        timed[f"directly {precision}"] = directly(folder, precision, cores)
+    return timed
 
 
-def directly(folder: Path, precision: str, cores: int) -> Way:
-    """As its documentation says: pieces, translate_batch, pieces to text."""
+def directly(folder: Path, precision: str, cores: int) -> Translate:
+    """CTranslate2 as its documentation shows it: pieces, translate_batch, pieces to text."""
     import ctranslate2
     import sentencepiece
 
@@ -88,14 +89,14 @@ def directly(folder: Path, precision: str, cores: int) -> Way:
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
 
     def translate(texts: Sequence[str]) -> list[str]:
-        found = translator.translate_batch(
+        results = translator.translate_batch(
             pieces.encode(list(texts), out_type=str),
             beam_size=4,
             length_penalty=0.6,
             max_batch_size=BATCH,
             max_decoding_length=TOKENS,
         )
-        return pieces.decode([result.hypotheses[0] for result in found])
+        return pieces.decode([result.hypotheses[0] for result in results])
 
     return translate
 
@@ -108,16 +109,17 @@ def training_text() -> list[str]:
 
 
 def measure_speed(cores: int) -> dict[str, list[float]]:
-    """Sentences per second of each way, round by round. Every way is warmed up first."""
+    """Sentences per second of each method, round by round; every method is warmed up first."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     sentences = text("test_2016_flickr.en")[:: AGREEMENT_SENTENCES // SPEED_SENTENCES]
     speeds: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        timed = ways(Path(folder), cores)
+        timed = methods(Path(folder), cores)
         for translate in timed.values():
             translate(sentences[:BATCH])
         for number in range(ROUNDS):
-            for name in list(timed)[:: 1 if number % 2 else -1]:  # no way is always the one after another
+            # The order alternates, so that no method always follows the same one.
+            for name in list(timed)[:: 1 if number % 2 else -1]:
                 translate = timed[name]
                 began = time.perf_counter()
                 assert len(translate(sentences)) == len(sentences)
@@ -126,7 +128,7 @@ def measure_speed(cores: int) -> dict[str, list[float]]:
 
 
 def speed(cores: int) -> bool:
-    """In a process of its own, because threads take the cores that they find at their start."""
+    """Measure in a separate process, because threads use the cores they see when they start."""
     command = [sys.executable, __file__, "--cores", str(cores)]
     speeds = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     print(
@@ -138,7 +140,7 @@ def speed(cores: int) -> bool:
     for precision in ("float32", "int8"):
         pairs = zip(speeds[f"through us {precision}"], speeds[f"directly {precision}"], strict=True)
         ratios = [ours / theirs for ours, theirs in pairs]
-        print(f"  through us over directly, {precision}: {statistics.median(ratios):.3f}", flush=True)
+        print(f"  speed through us over directly, {precision}: {statistics.median(ratios):.3f}", flush=True)
         reached.append(statistics.median(ratios) >= GOAL_RATIO)
     return all(reached)
 
@@ -147,7 +149,7 @@ def speed(cores: int) -> bool:
 
 
 def train(folder: Path) -> Path:
-    """A small model that is worth comparing."""
+    """Train a small model that translates well enough to compare."""
     data = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k"
     dragoman = [sys.executable, "-m", "dragoman"]
     files = [f"{side}={data / f'train.{side}.gz'}" for side in ("en", "de")]
@@ -174,7 +176,7 @@ def agreement(run: Path) -> bool:
     from dragoman.measure.quality import bleu
 
     sources, references = text("test_2016_flickr.en"), text("test_2016_flickr.de")
-    found: dict[tuple[str, int], list[str]] = {}
+    results: dict[tuple[str, int], list[str]] = {}
     for name, engine, precision in (
         ("torch float32", "torch", "float32"),
         ("ctranslate2 float32", "ctranslate2", "float32"),
@@ -183,16 +185,14 @@ def agreement(run: Path) -> bool:
         loaded = engines.load(run, engine, precision)  # type: ignore[arg-type]
         for beam in (1, 4):
             translations = loaded.translate(sources, Options(beam=beam))
-            found[name, beam] = [best[0].text for best in translations]
-    scores = {key: bleu(translations, references) for key, translations in found.items()}
+            results[name, beam] = [best[0].text for best in translations]
+    scores = {key: bleu(translations, references) for key, translations in results.items()}
     print(f"\n{len(sources):,} sentences of Multi30k ({scores['torch float32', 4].signature})")
     same = {}
     for (name, beam), score in scores.items():
-        pairs = zip(found[name, beam], found["torch float32", beam], strict=True)
+        pairs = zip(results[name, beam], results["torch float32", beam], strict=True)
         same[name, beam] = sum(ours == theirs for ours, theirs in pairs) / len(sources)
-        print(
-            f"  {name}, beam {beam}: BLEU {score.value:.2f}, the same as torch {100 * same[name, beam]:.1f} %"
-        )
+        print(f"  {name}, beam {beam}: BLEU {score.value:.2f}, {100 * same[name, beam]:.1f} % same as torch")
     difference = scores["torch float32", 4].value - scores["ctranslate2 float32", 4].value
     return same["ctranslate2 float32", 1] >= GOAL_SAME and abs(difference) <= GOAL_BLEU
 
@@ -201,8 +201,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--trained", type=Path, metavar="RUN", help="a model of Multi30k en-de")
-    parser.add_argument("--cores", type=int, help="measure the speed on so many, and print it as JSON")
+    parser.add_argument("--trained", type=Path, metavar="RUN", help="run of a Multi30k en-de model")
+    parser.add_argument("--cores", type=int, help="only measure speed on this many cores, as JSON")
     arguments = parser.parse_args()
     if arguments.cores:
         print(json.dumps(measure_speed(arguments.cores)))

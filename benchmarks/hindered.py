@@ -1,12 +1,12 @@
-"""dragoman with something in its way, for the truth bench. A program of the benchmark, not of the product.
+"""Runs dragoman with injected hindrances, for the truth bench.
 
     python hindered.py NAME=VALUE@FILE ... train CONFIG ...
 
-Each hindrance is there while its file exists.
+Each hindrance is active while its file exists.
 
-slow-reader=SECONDS          a microbatch of a step takes so much longer to read
-slow-disk=BYTES_PER_SECOND   whatever must be safe on the disk waits for one that writes no faster
-growing-memory=BYTES         are kept of every microbatch that was read
+slow-reader=SECONDS          each microbatch of a step takes this much longer to read
+slow-disk=BYTES_PER_SECOND   each fsync takes as long as a disk of this speed would
+growing-memory=BYTES         memory kept for every microbatch read
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def slow_disk(bytes_per_second: float, is_on: Callable[[], bool]) -> None:
 
 
 def growing_memory(nbytes: float, is_on: Callable[[], bool]) -> None:
-    lean, kept = batches.load, []
+    plain, kept = batches.load, []
 
     def load(part: Part, rows: np.ndarray) -> Microbatch:
         if is_on():
             kept.append(np.ones(int(nbytes), dtype=np.uint8))
-        return lean(part, rows)
+        return plain(part, rows)
 
     batches.load = load
 

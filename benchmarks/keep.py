@@ -2,8 +2,8 @@
 
     python benchmarks/keep.py [--only NAME ...] [--into tests/runs]
 
-Each scenario is trained once with its cause in the way from beginning to end, and its records are kept in a
-small file named for it. A run of which the report says something wrong is not kept.
+Each scenario is trained once with its cause active from beginning to end, and its records are kept in a small
+file named after it. A run that the report gets wrong is not kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_BYTES = 300_000
 
 
 def keep(run: Path, kept: Path) -> None:
-    """The records without free pages; the file's name becomes the run's, and hosts are numbered."""
+    """Copy the records without free pages; the run is renamed after the file, and hosts are numbered."""
     kept.unlink(missing_ok=True)
     with closing(sqlite3.connect(RunFolder(run).records)) as database:
         database.execute("VACUUM INTO ?", (str(kept),))

@@ -1,14 +1,15 @@
-"""What recording costs, as a share of the time of a step. The goal is under 0.5 %.
+"""Measures what recording costs as a share of step time. The goal is under 0.5 %.
 
     python benchmarks/overhead.py [--only demo base] [--repeat 3] [--out overhead.jsonl]
 
-Two steps are looked at: that of configs/demo.toml with two workers, and one of 1,024 tokens of
-configs/transformer-base.toml with one worker (on the demo corpus, so with a smaller vocabulary). Two figures
-for each: what the recorder itself counted (`recording_seconds` over the seconds of training), and by how much
-steps are longer with recording than without, from spells of steps with and without in turns (unrecorded.py):
-each spell with recording over the mean of its two neighbours without, the median of these, and the quartiles.
-Left out of both: the steps without exchange, one in 500 and five at the start, which cost 0.2 % of computing
-where there are several ranks, and the probes of device and link before the first step.
+There are two cases: configs/demo.toml with two workers, and configs/transformer-base.toml with 1,024 tokens
+per step and one worker (on the demo corpus, so with a smaller vocabulary). Each case gets two figures: the
+cost that the recorder itself counted (`recording_seconds` over the seconds of training), and how much longer
+steps are with recording than without. For the second, spells of steps with and without recording alternate
+(unrecorded.py): each spell with recording is divided by the mean of its two neighbours without, and the
+median and quartiles are shown. Neither figure includes the steps without exchange, one in 500 and five at the
+start, which cost 0.2 % of computing if there are several ranks, nor the probes of device and link before the
+first step.
 """
 
 from __future__ import annotations
@@ -90,20 +91,20 @@ def measure(case: Case, data: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def line(name: str, found: dict[str, Any]) -> str:
-    low, high = (100 * share for share in found["share_quartiles"])
-    counted = f"{name}: step {found['step_seconds']:.3f} s; counted {100 * found['counted_share']:.2f} %"
-    spread = f"quartiles {low:+.2f} to {high:+.2f}, {found['spells']} spells"
-    return f"{counted}; with over without {100 * found['share']:+.2f} % ({spread})"
+def line(name: str, result: dict[str, Any]) -> str:
+    low, high = (100 * share for share in result["share_quartiles"])
+    counted = f"{name}: step {result['step_seconds']:.3f} s; counted {100 * result['counted_share']:.2f} %"
+    spread = f"quartiles {low:+.2f} to {high:+.2f}, {result['spells']} spells"
+    return f"{counted}; measured {100 * result['share']:+.2f} % ({spread})"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("overhead.jsonl"), help="results, a line each")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="only these cases")
+    parser.add_argument("--repeat", type=int, default=1, help="number of repetitions (1)")
+    parser.add_argument("--out", type=Path, default=Path("overhead.jsonl"), help="results, as JSON lines")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="dragoman-overhead-"))
     data = folder / "data"
@@ -113,11 +114,11 @@ def main() -> int:
     with open(arguments.out, "a") as file:
         for repetition in range(arguments.repeat):
             for name in arguments.only:
-                found = measure(CASES[name], data, folder / f"{name}-{repetition}")
-                print(line(name, found), flush=True)
-                file.write(json.dumps({"case": name, "repetition": repetition, **found}) + "\n")
+                result = measure(CASES[name], data, folder / f"{name}-{repetition}")
+                print(line(name, result), flush=True)
+                file.write(json.dumps({"case": name, "repetition": repetition, **result}) + "\n")
                 file.flush()
-                shares.append(found["counted_share"])
+                shares.append(result["counted_share"])
     shutil.rmtree(folder)
     return 0 if max(shares) < GOAL else 1
 

@@ -1,10 +1,10 @@
-"""What parts of a fast step buy: target tokens per CPU-second as it is, and with one thing done otherwise.
+"""Measures what each optimisation of a step gains: target tokens per CPU-second with and without it.
 
     python benchmarks/parts.py configs/transformer-tiny.toml --data WORK/tiny/data [--repeat 9] [--steps 2]
 
-One core; forward, backward and optimizer, without exchange and recording. Every way is a process of its own;
-in each repetition all of them compute the same steps in turns, and ratios are taken within it. The data set
-is one that speed.py has prepared (--folder WORK).
+On one core: forward, backward and optimizer, without exchange and recording. Every variant has its own
+process; in each repetition all variants compute the same steps in turn, and ratios are taken within it. The
+data set is one that speed.py prepared (--folder WORK).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from dragoman.train.step import tensors
 
 AS_IT_IS = "as it is"
 HUGE_PAGES = "freed memory kept by glibc's tunables, in huge pages"
-GIVEN_BACK = "freed memory given back"
-BY_MKL = "products by torch.mm, which is MKL"
+GIVEN_BACK = "freed memory returned to the system"
+BY_MKL = "products by torch.mm (MKL)"
 PADDED = "padded to the longest sentence of a microbatch"
 BERNOULLI = "torch's dropout"
 WHOLE_LOGITS = "projection and F.cross_entropy"
-ADAM_BY_TENSOR = "Adam, a tensor at a time"
+ADAM_BY_TENSOR = "Adam, one tensor at a time"
 ADAM_FOREACH = "Adam with foreach"
-WAYS = (
+VARIANTS = (
     AS_IT_IS,
     HUGE_PAGES,
     GIVEN_BACK,
@@ -61,17 +61,17 @@ WAYS = (
 )
 
 
-def environment(way: str) -> dict[str, str]:
-    return sides.environment(sides.MEMORY_REUSED if way == HUGE_PAGES else None)
+def environment(variant: str) -> dict[str, str]:
+    return sides.environment(sides.MEMORY_REUSED if variant == HUGE_PAGES else None)
 
 
-def patches(way: str) -> dict[str, object]:
-    """What is replaced in the model."""
-    if way == BY_MKL:
+def patches(variant: str) -> dict[str, object]:
+    """The functions that a variant replaces in the model."""
+    if variant == BY_MKL:
         return {"dragoman.model.product._HAS_ONEDNN": False}
-    if way == WHOLE_LOGITS:
+    if variant == WHOLE_LOGITS:
         return {"dragoman.model.transformer.cross_entropy_sum": _whole_logits}
-    if way == BERNOULLI:
+    if variant == BERNOULLI:
         return {
             "dragoman.model.transformer.dropout": F.dropout,
             "dragoman.model.attention.dropout": F.dropout,
@@ -88,17 +88,17 @@ def _whole_logits(hidden: Tensor, weight: Tensor, target: Tensor, smoothing: flo
     return F.cross_entropy(logits[: len(target)], target, reduction="sum", label_smoothing=smoothing)
 
 
-def build_optimizer(way: str, model: Transformer, settings: Train) -> Optimizer:
+def build_optimizer(variant: str, model: Transformer, settings: Train) -> Optimizer:
     betas = settings.beta1, settings.beta2
-    if way == ADAM_BY_TENSOR:
+    if variant == ADAM_BY_TENSOR:
         return Adam(model.parameters(), betas=betas, eps=settings.epsilon, foreach=False)
-    if way == ADAM_FOREACH:
+    if variant == ADAM_FOREACH:
         return Adam(model.parameters(), betas=betas, eps=settings.epsilon, foreach=True)
     return optimizer.build(model, settings)
 
 
 def padded(microbatch: Microbatch) -> Microbatch:
-    """Every sentence as long as the longest: what is computed where rows are not packed."""
+    """Pad every sentence to the longest, which is what is computed if rows are not packed."""
     sides = []
     for tokens, lengths in (
         (microbatch.source, microbatch.source_lengths),
@@ -110,20 +110,20 @@ def padded(microbatch: Microbatch) -> Microbatch:
     return Microbatch(*sides)
 
 
-def work(way: str, settings: Training, data: DataSet, steps: int) -> None:
-    """Computes the steps once for every line on standard input, and answers with tokens per CPU-second."""
-    if way not in (HUGE_PAGES, GIVEN_BACK):
+def work(variant: str, settings: Training, data: DataSet, steps: int) -> None:
+    """Compute the steps once for every line on standard input; print tokens per CPU-second each time."""
+    if variant not in (HUGE_PAGES, GIVEN_BACK):
         memory.keep_freed()
     torch.manual_seed(1)
     model = Transformer(settings.model, len(data.tokenizer)).train()
-    adam = build_optimizer(way, model, settings.train)
+    adam = build_optimizer(variant, model, settings.train)
     optimizer.set_learning_rate(adam, 1e-4)
     batches = Batches(data, StepSize(settings.data.step, settings.data.microbatch), settings.train.seed)
     loaded = [
         [batches.load(rows) for rows in step.microbatches]
         for step in islice(batches.after(Position()), steps)
     ]
-    shape = padded if way == PADDED else lambda microbatch: microbatch
+    shape = padded if variant == PADDED else lambda microbatch: microbatch
     print("ready", flush=True)
     for _ in sys.stdin:
         began, tokens = time.process_time(), 0
@@ -139,55 +139,55 @@ def work(way: str, settings: Training, data: DataSet, steps: int) -> None:
 
 def compare(command: Sequence[str], repeat: int) -> Iterator[str]:
     workers = {
-        way: subprocess.Popen(
-            [*command, "--way", way],
-            env=environment(way),
+        variant: subprocess.Popen(
+            [*command, "--variant", variant],
+            env=environment(variant),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for way in WAYS
+        for variant in VARIANTS
     }
-    speeds: dict[str, list[float]] = {way: [] for way in WAYS}
+    speeds: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
     for worker in workers.values():
         assert worker.stdout and worker.stdout.readline() == "ready\n"
-    for repetition in range(-1, repeat):  # the first time memory is allocated
-        for way, worker in workers.items():
+    for repetition in range(-1, repeat):  # the first round, which allocates memory, does not count
+        for variant, worker in workers.items():
             assert worker.stdin and worker.stdout
             print(file=worker.stdin, flush=True)
             speed = float(worker.stdout.readline())
             if repetition >= 0:
-                speeds[way].append(speed)
+                speeds[variant].append(speed)
     for worker in workers.values():
         worker.communicate()
-    yield "| | target tokens per CPU-second | of as it is |"
+    yield "| | target tokens per CPU-second | relative to as it is |"
     yield "| --- | --- | --- |"
-    for way, found in speeds.items():
-        ratios = sorted(own / whole for own, whole in zip(found, speeds[AS_IT_IS], strict=True))
-        spread = f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})" if way != AS_IT_IS else ""
-        yield f"| {way} | {median(found):,.0f} | {spread} |"
+    for variant, measured in speeds.items():
+        ratios = sorted(speed / usual for speed, usual in zip(measured, speeds[AS_IT_IS], strict=True))
+        spread = f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})" if variant != AS_IT_IS else ""
+        yield f"| {variant} | {median(measured):,.0f} | {spread} |"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--repeat", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=2, help="of each turn")
-    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("config", type=Path, help="config of the model and the training")
+    parser.add_argument("--data", type=Path, required=True, help="prepared data set")
+    parser.add_argument("--repeat", type=int, default=9, help="number of repetitions (9)")
+    parser.add_argument("--steps", type=int, default=2, help="steps per turn (2)")
+    parser.add_argument("--variant", choices=VARIANTS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if not arguments.way:
+    if not arguments.variant:
         command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), sys.executable, *sys.argv]
         print("\n".join(compare(command, arguments.repeat)))
         return 0
     size = ("data.unit=tokens", "data.step=4096", "data.microbatch=1024")
     settings = config.load(Training, arguments.config, size)
     with ExitStack() as stack:
-        for name, replacement in patches(arguments.way).items():
+        for name, replacement in patches(arguments.variant).items():
             stack.enter_context(mock.patch(name, replacement))
-        work(arguments.way, settings, DataSet(arguments.data), arguments.steps)
+        work(arguments.variant, settings, DataSet(arguments.data), arguments.steps)
     return 0
 
 

@@ -1,15 +1,16 @@
-"""The plan bench: what `dragoman plan` predicts, against what then happens.
+"""The plan bench: compares predictions of `dragoman plan` with what then happens.
 
     python benchmarks/plan.py [--only here|public] [--repeat 1] [--out plan.jsonl]
 
-here    small real trainings on this machine, alone, with two workers, and on two hosts of the test bed over
+here    small real trainings on this machine: one worker, two workers, and two hosts of the test bed over
         links of several rates, each predicted from a calibration of 20 s just before it. Needs root.
-public  rows of public-runs/runs.csv in the folder that DRAGOMAN_DATA names: what a link carries of its order
-        is learnt from the odd rows, and the even rows are predicted from GPU, ranks, batch, precision and
-        ordered network. Rows that name no GPU or order are taken as the others of the same cloud.
+public  rows of public-runs/runs.csv in the folder that DRAGOMAN_DATA names. The share of its ordered rate
+        that a link carries is learnt from the odd rows; the even rows are predicted from GPU, ranks, batch,
+        precision and ordered network. A row without GPU or order is treated like the others of the same
+        cloud.
 
-The error is that of the median seconds per step (public: of the step time that was written down). 15 minutes
-on two idle cores; exit code 1 if a goal was missed.
+The error is that of the median seconds per step (public: of the step time in the row). Takes 15 minutes on
+two idle cores; the exit code is 1 if a goal was missed.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ from dragoman import config
 from dragoman.config import Data, Training
 from dragoman.cost import gpu_types
 from dragoman.data.card import Card
+from dragoman.exchange_way import ExchangeWay
 from dragoman.explain.step_breakdown import settled
 from dragoman.foreign.facts import Given
 from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.estimate import Estimate
-from dragoman.plan.forecast import Forecast, Way
+from dragoman.plan.forecast import Forecast
 from dragoman.plan.pace import Pace, of_gpu
 from dragoman.plan.work import CorpusSize, Work
 from dragoman.train import calibrate
@@ -95,7 +97,7 @@ class Result:
     name: str
     predicted: Estimate
     actual_seconds: float
-    constant_seconds: float | None = None  # what somebody would say who knows the others' step times only
+    constant_seconds: float | None = None  # a guess from the other rows' step times alone
 
     @property
     def error(self) -> float:
@@ -138,17 +140,18 @@ def here(folder: Path, repeat: int) -> Iterator[Result]:
 
 
 def predict(work: Work, where: Setting, data: Path) -> Forecast:
-    """Calibrated with as many ranks at once as the training will have: hosts of the test bed share cores."""
+    """The plan, calibrated with the training's number of ranks: hosts of the test bed share cores."""
     ranks = where.hosts or where.workers
     with one_core_each(ranks):
         pace = calibrate.calibrate(work, ranks, data, CALIBRATION_SECONDS)
     link = PlannedLink.parse(where.rate) if where.rate else None
-    return Forecast(work, pace, Cluster(max(1, where.hosts), ranks // max(1, where.hosts), link), Way())
+    hosts = max(1, where.hosts)
+    return Forecast(work, pace, Cluster(hosts, ranks // hosts, link), ExchangeWay())
 
 
 @contextmanager
 def one_core_each(ranks: int) -> Iterator[None]:
-    """As benchmarks/trainings.py starts its ranks."""
+    """Use one core and thread per rank in the block, as benchmarks/trainings.py does."""
     cores, threads = os.sched_getaffinity(0), os.environ.get("OMP_NUM_THREADS")
     os.sched_setaffinity(0, sorted(cores)[:ranks])
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -183,7 +186,7 @@ def fact(row: CsvRow, name: str) -> Any:
 
 
 def carried_share(row: CsvRow, like: Sequence[CsvRow]) -> float:
-    """What share of its order the link must have carried for the step to take what it took."""
+    """The share of its ordered rate that the link must have carried, given the row's step time."""
     low, high = 0.01, 100.0
     for _ in range(60):
         middle = (low * high) ** 0.5
@@ -197,20 +200,20 @@ def forecast_of(row: CsvRow, share: Estimate, like: Sequence[CsvRow]) -> Forecas
     settings = Training(data=Data(unit="pairs", step=pairs * ranks, microbatch=pairs))
     link = replace(PlannedLink.ordered(1.0), bits_per_second=share.times(ordered(row, like)))
     cluster = Cluster(hosts, ranks // hosts, link)
-    return Forecast(Work(settings, CorpusSize.usual(None)), pace_of(row), cluster, Way())
+    return Forecast(Work(settings, CorpusSize.usual(None)), pace_of(row), cluster, ExchangeWay())
 
 
 def ordered(row: CsvRow, like: Sequence[CsvRow]) -> float:
-    """Bits per second, as said, or as most of the same cloud say."""
+    """Bits per second ordered in this row, or the median of rows of the same cloud."""
     if bits := row.values["link_bits_per_second"]:
         return float(bits)
-    said = [other for other in like if other.values["link_bits_per_second"]]
-    of_cloud = [other for other in said if other.cloud == row.cloud] or said
+    stating = [other for other in like if other.values["link_bits_per_second"]]
+    of_cloud = [other for other in stating if other.cloud == row.cloud] or stating
     return float(median(other.values["link_bits_per_second"] for other in of_cloud))
 
 
 def pace_of(row: CsvRow) -> Pace:
-    """Of the slowest GPU that it names: all wait for it."""
+    """The pace of the slowest GPU in the row, since all ranks wait for it."""
     names = [kind.name for kind in gpu_types.named(fact(row, "device"))] or list(gpu_types.RENTED)
     paces = [of_gpu(name, "fp32" if fact(row, "precision") == "fp32" else "fp16") for name in names]
     return max(paces, key=lambda pace: pace.seconds_per_flop.value)
@@ -230,8 +233,8 @@ def judged(part: str, results: Sequence[Result]) -> bool:
         flush=True,
     )
     constant = [abs(r.constant_seconds / r.actual_seconds - 1) for r in results if r.constant_seconds]
-    if constant:  # the rows are much alike, so a low median alone says little
-        print(f"always the odd rows' median: median error {median(constant):.1%}, worst {max(constant):.1%}")
+    if constant:  # the rows are similar, so a low median alone says little
+        print(f"guessing odd rows' median: median error {median(constant):.1%}, worst {max(constant):.1%}")
     return median(errors) <= middle and max(errors) <= worst
 
 
@@ -241,8 +244,8 @@ def run(part: str, arguments: argparse.Namespace, folder: Path) -> Iterator[Resu
     return public(Path(os.environ["DRAGOMAN_DATA"], "public-runs", "runs.csv"))
 
 
-def possible(parts: Sequence[str]) -> Mapping[str, str]:
-    """Why a part cannot be run, by part."""
+def impossible(parts: Sequence[str]) -> Mapping[str, str]:
+    """Parts that cannot run, with the reason."""
     reasons = {"here": why_not() or "", "public": "" if "DRAGOMAN_DATA" in os.environ else "no DRAGOMAN_DATA"}
     return {part: reasons[part] for part in parts if reasons[part]}
 
@@ -251,12 +254,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", choices=GOALS, help="one of the two parts")
-    parser.add_argument("--repeat", type=int, default=1, help="of the trainings here")
-    parser.add_argument("--out", type=Path, default=Path("plan.jsonl"), help="results, a line each")
+    parser.add_argument("--only", choices=GOALS, help="run only this part")
+    parser.add_argument("--repeat", type=int, default=1, help="repetitions of the part here (1)")
+    parser.add_argument("--out", type=Path, default=Path("plan.jsonl"), help="results, as JSON lines")
     arguments = parser.parse_args()
     parts = [arguments.only] if arguments.only else list(GOALS)
-    if reasons := possible(parts):
+    if reasons := impossible(parts):
         print("\n".join(f"{part}: {reason}" for part, reason in reasons.items()), file=sys.stderr)
         return 1
     are_good = []

@@ -1,13 +1,14 @@
-"""How long `dragoman prepare` takes on a corpus of the size of WMT16 en-de, and what its encoding costs.
+"""Measures how long `dragoman prepare` takes on a corpus the size of WMT16 en-de, and what encoding costs.
 
     python benchmarks/prepare.py [--pairs 4500000] [--folder FOLDER]
 
 The corpus is generated: 4.5 million pairs, about 1.3 GB, words drawn by Zipf's law from 400,000 types per
-language. Two figures come out:
+language. It gives two figures:
 
 - the whole `dragoman prepare`: wall time, and the largest resident memory of any of its processes;
-- encoding against bare SentencePiece with the same number of threads, in turns, in one run: sentences per
-  second of our pass from text on disk to tokens on disk, over those of `encode(list, num_threads=cores)`.
+- encoding compared with bare SentencePiece on the same number of threads, alternating in one run: sentences
+  per second of our pass from text on disk to tokens on disk, divided by those of `encode(list,
+  num_threads=cores)`.
 """
 
 from __future__ import annotations
@@ -48,21 +49,21 @@ SAMPLE_PAIRS = 150_000
 
 
 def words(language: int) -> list[str]:
-    """Word types, the frequent ones short, as in real text."""
+    """Word types; frequent ones are short, as in real text."""
     generator = np.random.default_rng(language)
     vowels = "aeiouäöü" if language else "aeiou"
     syllables = [c + v for c in "bdfghklmnprstvwz" for v in vowels]
     syllables += [syllable + end for syllable in syllables for end in "nrst"]
     syllables = generator.permutation(syllables).tolist()
-    found: dict[str, None] = {}
-    while len(found) < WORD_TYPES:
-        count = 1 + min(4, int(np.log10(1 + len(found)) / 1.3))
-        found["".join(syllables[i] for i in generator.integers(len(syllables), size=count))] = None
-    return list(found)
+    types: dict[str, None] = {}
+    while len(types) < WORD_TYPES:
+        count = 1 + min(4, int(np.log10(1 + len(types)) / 1.3))
+        types["".join(syllables[i] for i in generator.integers(len(syllables), size=count))] = None
+    return list(types)
 
 
 def generate(folder: Path, pairs: int) -> list[Path]:
-    """Two files of text, a sentence per line."""
+    """Write two text files with a sentence per line."""
     ranks = np.arange(1, WORD_TYPES + 1)
     cumulative = np.cumsum(1 / ranks**1.05)
     generator = np.random.default_rng(7)
@@ -73,9 +74,9 @@ def generate(folder: Path, pairs: int) -> list[Path]:
         count = min(20_000, pairs - start)
         lengths = np.clip(generator.gamma(2.5, MEAN_WORDS / 2.5, count).astype(int) + 2, 2, 78)
         for file, lexicon in zip(files, lexicons, strict=True):
-            own = np.clip(lengths + generator.integers(-2, 3, count), 1, 80)
-            ids = np.searchsorted(cumulative, generator.random(own.sum()) * cumulative[-1]).tolist()
-            ends = np.cumsum(own).tolist()
+            words_each = np.clip(lengths + generator.integers(-2, 3, count), 1, 80)
+            ids = np.searchsorted(cumulative, generator.random(words_each.sum()) * cumulative[-1]).tolist()
+            ends = np.cumsum(words_each).tolist()
             chosen = [lexicon[i] for i in ids]
             for begin, end in zip([0, *ends], ends, strict=False):
                 file.write(" ".join(chosen[begin:end]) + ".\n")
@@ -85,7 +86,7 @@ def generate(folder: Path, pairs: int) -> list[Path]:
 
 
 def watch(command: list[str]) -> tuple[float, int]:
-    """Runs a command; its wall seconds and the largest peak of resident memory among its processes."""
+    """Run a command; returns wall seconds and the largest peak of resident memory of any of its processes."""
     began, peak = time.monotonic(), 0
     process = psutil.Popen(command)
     while process.poll() is None:
@@ -96,12 +97,12 @@ def watch(command: list[str]) -> tuple[float, int]:
                 continue
         time.sleep(0.2)
     if process.returncode:
-        raise SystemExit(f"failed: {command}")
+        raise SystemExit(f"this command failed: {' '.join(command)}")
     return time.monotonic() - began, peak
 
 
 def encoding_ratio(folder: Path, paths: list[Path], vocabulary: Path) -> list[float]:
-    """Ours over bare SentencePiece, in sentences per second, one figure per round."""
+    """Sentences per second of ours divided by bare SentencePiece's, one figure per round."""
     sides = []
     for path in paths:
         with path.open("rb") as file:
@@ -131,8 +132,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pairs", type=int, default=4_500_000)
-    parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed)")
+    parser.add_argument("--pairs", type=int, default=4_500_000, help="pairs to generate (4500000)")
+    parser.add_argument("--folder", type=Path, help="working folder (default: a temporary one, removed)")
     arguments = parser.parse_args()
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="dragoman-bench-"))
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Causes by ratio: how slow a link, a reader or a disk must be to take a multiple of the time of computing.
+"""Scales causes to this machine: how slow a link, reader or disk must be to take a multiple of computing.
 
-A link that starved last year's steps may be ample for slower ones and hopeless for faster ones. So the bench
-measures the speed of this machine first, and derives from it everything that it puts in a training's way.
+A link too slow for one machine's steps may be fast enough for another's. So the bench first measures this
+machine's speed and derives from it every cause that it injects.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import psutil
 
 from benchmarks.trainings import REPORTED_SECONDS, REPORTED_STEPS, Outcome
 
-STEP_SECONDS = 0.15  # of computing, at least: below 0.1 s the machine's own hiccups are too large a share
+STEP_SECONDS = 0.15  # of computing, at least: below 0.1 s the machine's own pauses are too large a share
 TRIED_TOKENS = 2048
 MICROBATCH_TOKENS = 512
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Of the bench's usual training, on however many cores: a step has as many tokens for each of them."""
+    """Speed of the bench's usual training; tokens per step grow with the number of cores."""
 
     tokens: int  # per step and core
     step_seconds: float  # of computing
@@ -30,32 +30,33 @@ class Speed:
     reported_seconds: float = REPORTED_SECONDS
 
     def steps(self) -> int:
-        """Enough for a report."""
+        """Steps that are enough for a report."""
         return max(REPORTED_STEPS, math.ceil(self.reported_seconds / self.step_seconds))
 
     def rate(self, ratio: float, sent_share: float = 1.0) -> str:
-        """Of a link that needs `ratio` times the computing for the gradients, sent so many times in fp32.
+        """The rate at which a link needs `ratio` times the computing time to send the gradients.
 
-        In a ring of two hosts each sends them once.
+        `sent_share` is the bytes sent over the gradients' bytes in fp32; it is 1 in a ring of two hosts.
         """
         seconds = ratio * self.step_seconds
         return f"{8e-3 * sent_share * self.gradient_bytes / seconds:.0f}kbit"
 
     def reader(self, ratio: float) -> str:
+        """The hindrance that makes reading take `ratio` times the computing time."""
         microbatches = self.tokens / MICROBATCH_TOKENS
         return f"slow-reader={ratio * self.step_seconds / microbatches:.4f}"
 
     def disk(self, ratio: float, every: int) -> str:
-        """A checkpoint takes `ratio` times as long to write as the steps from one to the next to compute."""
+        """The hindrance that makes writing a checkpoint take `ratio` times the steps until the next one."""
         checkpoint_bytes = 3 * self.gradient_bytes  # with Adam's moments
         return f"slow-disk={checkpoint_bytes / (ratio * every * self.step_seconds):.0f}"
 
     def evaluate_every(self, ratio: float) -> int:
-        """Steps between evaluations that take together `ratio` times as long as these steps."""
+        """The interval at which evaluations take `ratio` times as long as the steps between them."""
         return max(1, round(self.evaluation_seconds / (ratio * self.step_seconds)))
 
     def memory(self, share: float, steps: int) -> str:
-        """One worker keeps this share of the machine's memory, in so many steps."""
+        """The hindrance that fills this share of the machine's memory over this many steps of one worker."""
         microbatches = steps * self.tokens / MICROBATCH_TOKENS
         return f"growing-memory={share * psutil.virtual_memory().total / microbatches:.0f}"
 
@@ -65,10 +66,10 @@ class Speed:
 
 
 def speed_of(outcome: Outcome, step_seconds: float, reported_seconds: float) -> Speed:
-    """From a training of `TRIED_TOKENS` per step: what it will be with steps that are long enough."""
+    """The speed with steps that are long enough, from a training with `TRIED_TOKENS` per step."""
     numbers = outcome.findings["step_time"].numbers
     seconds = sum(numbers["phase_seconds"][phase] for phase in ("forward", "backward", "optimizer"))
-    tried = TRIED_TOKENS / 2  # on each of two cores
+    tried = TRIED_TOKENS / 2  # per core, on two cores
     tokens = MICROBATCH_TOKENS * max(1, math.ceil(step_seconds / seconds * tried / MICROBATCH_TOKENS))
     return Speed(
         tokens,

@@ -1,4 +1,4 @@
-"""What the truth bench trains: each scenario's cause, and what the report must say of it."""
+"""The truth bench's scenarios: the cause of each, and what the report must say about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CORPORA: dict[str, dict[str, Any]] = {
     "little": {"name": "demo", "pairs": 300, "vocabulary": 400},
     "easy": {"name": "reversed", "pairs": 4_000, "vocabulary": 64},
 }
-# About 1.2 million parameters. The bench says how many tokens a step has.
+# About 1.2 million parameters. The bench sets the tokens per step.
 SPEED = f"""
 [model]
 width = 128
@@ -72,8 +72,8 @@ every = 1000
 """
 CONFIGS = {"speed": SPEED, "learning": LEARNING}
 CHECKPOINT_EVERY = 4
-KEPT_SHARE = 1 / 15  # of the machine's memory, in the course of a run
-ROUND = 4  # of DiLoCo; from step 8 x 4 on rounds have this length
+KEPT_SHARE = 1 / 15  # of the machine's memory, over a run
+ROUND = 4  # steps in a DiLoCo round, from step 8 x 4 on
 
 Share = Callable[[Outcome], float]
 
@@ -97,16 +97,16 @@ def nothing(outcome: Outcome) -> str:
 @dataclass(frozen=True)
 class Scenario:
     cause: str
-    expected: Mapping[str, str]  # finding -> verdict; several with | between them
+    expected: Mapping[str, str]  # finding -> verdict, or alternatives joined by |
     where: Callable[[Speed], Setting] = settled
     settings: Callable[[Speed], tuple[str, ...]] = no_settings
     config: str = "speed"
     corpus: str = "plenty"
-    says: tuple[tuple[str, str], ...] = ()  # finding and words that its answer or advice must have
-    silent: tuple[tuple[str, str], ...] = ()  # and words that it must not have
-    # Cause -> share of a step that the report lays to it, where it is taken away by turns.
+    says: tuple[tuple[str, str], ...] = ()  # finding and words that its answer or advice must contain
+    silent: tuple[tuple[str, str], ...] = ()  # and words that it must not contain
+    # Cause -> share of a step that the report attributes to it, for causes removed in turns.
     shares: Mapping[str, Share] = field(default_factory=dict)
-    also: Callable[[Outcome], str] = nothing  # what else the report has wrong
+    also: Callable[[Outcome], str] = nothing  # anything else the report gets wrong
 
 
 EXPOSED = of("network", "exposed_share")
@@ -126,7 +126,7 @@ def taken_from_others(outcome: Outcome) -> float:
 
 def link(ratio: float, network: str, device: str, turns: int = 3) -> Scenario:
     return Scenario(
-        f"a link on which the exchange takes {ratio:g} x the computing",
+        f"a link so slow that the exchange takes {ratio:g} x the computing",
         {"network": network, "device_utilisation": device},
         lambda speed: Setting(hosts=2, rate=speed.rate(ratio), reliefs=turns * ("rate",)),
         silent=NO_MISMATCH,
@@ -155,11 +155,11 @@ def slow_data(ratio: float, verdict: str) -> Scenario:
 
 
 def slow_disk(ratio: float) -> Scenario:
-    """Below 1 a checkpoint is on the disk before the next one is due, and nothing waits for it."""
-    is_dear = ratio > 1
+    """With a ratio below 1 a checkpoint is on disk before the next one is due, so nothing waits for it."""
+    is_costly = ratio > 1
     words = (("device_utilisation", "write checkpoints half as often"),)
     return Scenario(
-        f"a checkpoint after every {CHECKPOINT_EVERY} steps, which takes {ratio:g} x their time to write",
+        f"a checkpoint every {CHECKPOINT_EVERY} steps that takes {ratio:g} x their time to write",
         BUSY,
         lambda speed: Setting(
             workers=2,
@@ -168,30 +168,31 @@ def slow_disk(ratio: float) -> Scenario:
             period=CHECKPOINT_EVERY,
         ),
         lambda speed: (f"checkpoint.every={CHECKPOINT_EVERY}",),
-        says=words if is_dear else (),
-        silent=() if is_dear else words,
+        says=words if is_costly else (),
+        silent=() if is_costly else words,
         shares={"slow-disk": CHECKPOINTS},
     )
 
 
-def when_it_came(outcome: Outcome) -> str:
-    """Of the change in the network's answer: the step at which the link became slow."""
+def change_step(outcome: Outcome) -> str:
+    """What is wrong with the step at which the network's answer says the link became slow; else nothing."""
     changes = outcome.findings["network"].numbers.get("changes", [])
     if len(changes) != 1:
         return f"the network's answer has {len(changes)} changes"
-    if outcome.came is None:  # of a kept record that is not known
+    if outcome.came is None:  # not known for a kept record
         return ""
     came = int(np.searchsorted(outcome.records.steps["ended"], outcome.came)) + 1
     step = changes[0]["step"]
-    return "" if abs(step - came) <= 3 else f"the link is said to have changed at step {step}, not {came}"
+    return "" if abs(step - came) <= 3 else f"the report says the link changed at step {step}, not {came}"
 
 
-def when_memory_is_full(outcome: Outcome) -> str:
-    """The worker keeps as much of every step."""
+def memory_growth(outcome: Outcome) -> str:
+    """What is wrong with the memory growth in the report: the worker keeps the same amount every step."""
     records, numbers = outcome.records, outcome.findings["duration"].numbers
     kept = KEPT_SHARE * records.facts.host_memory_bytes[0] / float(records.steps["step"].max())
-    told = numbers.get("memory_growth", {}).get("bytes_per_1000_steps", 0.0) / 1000
-    return "" if abs(told / kept - 1) <= 0.25 else f"{told:.3g} bytes per step are told, {kept:.3g} are kept"
+    reported = numbers.get("memory_growth", {}).get("bytes_per_1000_steps", 0.0) / 1000
+    is_right = abs(reported / kept - 1) <= 0.25
+    return "" if is_right else f"the report says {reported:.3g} bytes per step, {kept:.3g} are kept"
 
 
 def competitors(workers: int) -> Scenario:
@@ -217,7 +218,7 @@ SCENARIOS = {
     "slow-link-1": link(1, "bottleneck", "waiting_network"),
     "slow-link-4": link(4, "bottleneck", "waiting_network"),
     "bf16": Scenario(
-        "a link on which the exchange takes 1.5 x the computing, in bf16",
+        "a link so slow that the exchange takes 1.5 x the computing, in bf16",
         WAITING,
         lambda speed: Setting(hosts=2, rate=speed.rate(1.5, sent_share=0.5), reliefs=3 * ("rate",)),
         lambda speed: ("sync.wire=bf16",),
@@ -225,7 +226,7 @@ SCENARIOS = {
         shares={"rate": EXPOSED},
     ),
     "diloco": Scenario(
-        f"a link on which an exchange takes 2 x the computing of the {ROUND} steps between two",
+        f"a link so slow that an exchange takes 2 x the computing of the {ROUND} steps of a round",
         WAITING,
         lambda speed: Setting(
             hosts=2,
@@ -240,7 +241,7 @@ SCENARIOS = {
         shares={"rate": EXPOSED},
     ),
     "latency": Scenario(
-        "a link as fast as any, and a message takes a tenth of the computing of a step to arrive",
+        "a fast link on which a message takes a tenth of a step's computing to arrive",
         WAITING,
         lambda speed: Setting(
             hosts=2, delay_seconds=round(speed.step_seconds / 10, 4), reliefs=3 * ("delay_seconds",)
@@ -249,14 +250,14 @@ SCENARIOS = {
         shares={"delay_seconds": EXPOSED},
     ),
     "link-slows-down": Scenario(
-        "a link on which the exchange takes 2 x the computing from the middle of the run on",
+        "a link so slow from the middle of the run that the exchange takes 2 x the computing",
         WAITING,
         lambda speed: Setting(hosts=2, rate=speed.rate(2), from_step=speed.steps()),
         silent=NO_MISMATCH,
-        also=when_it_came,
+        also=change_step,
     ),
     "two-by-two": Scenario(
-        "two hosts with two workers each, a link on which the exchange takes 1.5 x the computing",
+        "two hosts with two workers each, on a link so slow that the exchange takes 1.5 x the computing",
         WAITING,
         lambda speed: Setting(
             workers=2, hosts=2, rate=speed.rate(1.5, sent_share=1.5), reliefs=3 * ("rate",)
@@ -274,7 +275,7 @@ SCENARIOS = {
         shares={"busy_neighbour": STRAGGLER},
     ),
     "other-traffic": Scenario(
-        "another program takes a third of a link on which the exchange takes as long as the computing",
+        "another program takes a third of a link so slow that the exchange takes as long as the computing",
         WAITING,
         lambda speed: Setting(
             hosts=2, rate=speed.rate(1), traffic=speed.rate(3), reliefs=3 * ("rate+traffic",)
@@ -283,7 +284,7 @@ SCENARIOS = {
         shares={"rate+traffic": EXPOSED},
     ),
     "link-and-slow-host": Scenario(
-        "an exchange that takes 2 x the computing, and h1 has half a core",
+        "the exchange takes 2 x the computing, and h1 has half a core",
         WAITING,
         lambda speed: Setting(hosts=2, rate=speed.rate(2), slow_host=0.5, reliefs=2 * ("rate", "slow_host")),
         says=SLOW_RANK[1:],
@@ -291,7 +292,7 @@ SCENARIOS = {
         shares={"rate": EXPOSED, "slow_host": STRAGGLER},
     ),
     "link-and-slow-data": Scenario(
-        "reading takes 2 x the computing, the exchange as long as that",
+        "reading takes 2 x the computing, and the exchange as long as the computing",
         {"network": "bottleneck|balanced", "device_utilisation": "waiting_data"},
         lambda speed: Setting(
             hosts=2,
@@ -319,12 +320,12 @@ SCENARIOS = {
         lambda speed: Setting(hindrances=(speed.memory(KEPT_SHARE, 2 * speed.steps()),)),
         lambda speed: (f"train.steps={2 * speed.steps()}",),
         says=(("duration", "Memory in use"),),
-        also=when_memory_is_full,
+        also=memory_growth,
     ),
     "competitor": competitors(1),
     "competitors": competitors(2),
     "overfitting": Scenario(
-        "300 training pairs, again and again",
+        "300 training pairs, repeated over and over",
         {"overfitting": "yes"},
         config="learning",
         corpus="little",
@@ -344,7 +345,7 @@ SCENARIOS = {
         corpus="plenty",
     ),
     "diverged": Scenario(
-        "a learning rate that rises without end",
+        "a learning rate that keeps rising",
         {"convergence": "diverged"},
         settings=lambda speed: (
             *("train.rate=3", "train.warmup_steps=600", "train.steps=600", "train.clip_norm=0"),

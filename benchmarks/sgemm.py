@@ -1,10 +1,10 @@
-"""How fast this core multiplies matrices of the shapes that a model's step has, and does nothing else.
+"""Measures how fast this core multiplies matrices of the shapes in a model's step, and nothing else.
 
     python benchmarks/sgemm.py configs/transformer-base.toml --vocabulary 32768
 
-Every product with a weight, forward and both of backward, for a microbatch with as many source as target
-rows; the output projection in the chunks of the loss. The library is that of a step, and freed memory is kept
-as there. Prints FLOP/s: all FLOPs over all seconds.
+It multiplies with every weight, once in the forward and twice in the backward pass, for a microbatch with
+equal numbers of source and target rows; the output projection runs in the chunks of the loss. The library and
+the memory settings are those of a step. Prints FLOP/s: all FLOPs divided by all seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TRIES = 9
 
 
 class Product(NamedTuple):
-    """A weight of `outer` x `inner`, met `times` times by each row."""
+    """A weight of `outer` x `inner`, used `times` times for each row."""
 
     inner: int
     outer: int
@@ -100,9 +100,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--vocabulary", type=int, required=True)
-    parser.add_argument("--rows", type=int, default=1024, help="of a microbatch, on either side")
+    parser.add_argument("config", type=Path, help="config of the model")
+    parser.add_argument("--vocabulary", type=int, required=True, help="pieces in the vocabulary")
+    parser.add_argument("--rows", type=int, default=1024, help="rows of a microbatch on either side (1024)")
     arguments = parser.parse_args()
     print(rate(config.load(Training, arguments.config).model, arguments.vocabulary, arguments.rows))
 

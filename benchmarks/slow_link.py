@@ -1,13 +1,13 @@
-"""A slow network between two hosts, and what each way of exchanging makes of it.
+"""Compares ways of exchanging gradients over a slow network between two hosts.
 
-    python benchmarks/slow_link.py speed [--repeat 3]     step time and bytes by every way, 2 x 1 and 2 x 2
+    python benchmarks/slow_link.py speed [--repeat 3]     step time and bytes of every way, 2 x 1 and 2 x 2
     python benchmarks/slow_link.py far                    exchange 50 x computing: the report and its advice
-    python benchmarks/slow_link.py learning --config C --data D --rate R    what is learnt, and how soon
+    python benchmarks/slow_link.py learning --config C --data D --rate R    loss and BLEU over time
 
 The link is set so that an all-reduce of all gradients in fp32 over a flat ring takes 3.7 times as long as the
 computing of a step, as in the public runs of Transformer-base over two machines. Hosts are network namespaces
-with one core each; see testbed/. Ways take turns, so that a change of the machine's speed touches them all.
-Needs root. Results are appended to slow_link.jsonl.
+with one core each; see testbed/. The ways alternate, so that a change in the machine's speed affects them
+all. Needs root. Results are appended to slow_link.jsonl.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.causes import Setting
 from benchmarks.trainings import HERE, Outcome, explained, started, train_words, wait, write_corpus
-from dragoman.cost.step import ROUND_SHARE, bytes_per_host
+from dragoman.cost.step import bytes_per_host
+from dragoman.exchange_way import ROUND_SHARE
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from testbed import Cluster, why_not
 
 RATIO = 3.7  # all-reduce alone over computing, as in the public runs
-FAR_RATIO = 50.0  # as in the one on a 100 Mbit/s port
-SETTLED = 4  # steps until connections are up to speed
+FAR_RATIO = 50.0  # as in the public run on a 100 Mbit/s port
+SETTLED = 4  # steps until connections reach full speed
 INNER_STEPS = 16
-DILOCO_STEPS = (ROUND_SHARE + 2) * INNER_STEPS  # two rounds after they have grown to their length
+DILOCO_STEPS = (ROUND_SHARE + 2) * INNER_STEPS  # two rounds of full length
 MOST_SECONDS = 3 * 3600  # of one training
 TOKENS = 1024  # of a step
-FAR_TOKENS = 256  # less computing, so that fifty times as much is still soon over
-# 6 million parameters (25 MB of gradients), one microbatch for each of 2 or 4 ranks.
+FAR_TOKENS = 256  # less computing, so that fifty times as long is still short
+# 6 million parameters (25 MB of gradients), one microbatch on each of 2 or 4 ranks.
 MODEL = """
 [model]
 width = 256
@@ -72,6 +73,8 @@ DILOCO = ("sync.mode=diloco", "sync.wire=bf16", f"sync.inner_steps={INNER_STEPS}
 
 @dataclass(frozen=True)
 class Way:
+    """A way of exchanging gradients: its settings, and how long to train with them."""
+
     settings: tuple[str, ...]
     steps: int = SETTLED + 12
     is_free: bool = False  # no limit on the link
@@ -100,26 +103,27 @@ WAYS = {
 
 @dataclass
 class SocketBytes:
-    """What host 0 has sent to other hosts over TCP, without headers and repetitions, by the time of day."""
+    """Bytes that host 0 sent to other hosts over TCP, without headers and retransmissions, over time."""
 
     times: list[float] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
 
     def between(self, began: float, ended: float) -> float:
-        """Nothing is sent right after a step's end, so that the sample that follows it is exact."""
+        """Bytes sent between the ends of two steps; exact, as nothing is sent right after a step's end."""
         first, last = np.searchsorted(self.times, [began, ended])
         return float(self.sent[last] - self.sent[first])
 
 
 @contextmanager
 def counted(cluster: Cluster) -> Iterator[SocketBytes]:
+    """Count the bytes host 0 sends during the block."""
     counts, is_over = SocketBytes(), threading.Event()
 
     def count() -> None:
         while not is_over.wait(0.03):
-            said = cluster.run(0, ["ss", "-tinH"]).stdout
+            output = cluster.run(0, ["ss", "-tinH"]).stdout
             now = time.time()
-            counts.sent.append(_sent(said))
+            counts.sent.append(_sent(output))
             counts.times.append(now)
 
     thread = threading.Thread(target=count)
@@ -131,24 +135,24 @@ def counted(cluster: Cluster) -> Iterator[SocketBytes]:
         thread.join()
 
 
-def _sent(said: str) -> int:
-    """Of ss: a line of addresses, and below it one of counters, for each connection."""
+def _sent(output: str) -> int:
+    """Bytes sent according to ss, which prints two lines per connection: addresses, then counters."""
     total = 0
-    lines = said.splitlines()
+    lines = output.splitlines()
     for addresses, counters in zip(lines[::2], lines[1::2], strict=True):
         own, peer = (word.rpartition(":")[0] for word in addresses.split()[3:5])
-        if own != peer:  # ranks of one host speak to each other by its address, too
+        if own != peer:  # ranks of one host also talk to each other through its address
             for name, sign in (("bytes_sent", 1), ("bytes_retrans", -1)):
-                found = re.search(rf"\b{name}:(\d+)", counters)
-                total += sign * int(found[1]) if found else 0
+                match = re.search(rf"\b{name}:(\d+)", counters)
+                total += sign * int(match[1]) if match else 0
     return total
 
 
 @dataclass(frozen=True)
 class Timed:
     outcome: Outcome
-    step_seconds: float  # mean of settled steps, whole rounds of them
-    socket_bytes: float  # per step, out of host 0
+    step_seconds: float  # mean over settled steps, in whole rounds
+    socket_bytes: float  # per step, sent by host 0
     formula_bytes: float
 
 
@@ -159,7 +163,7 @@ class Bench:
         self.data = write_corpus(folder / "corpus", "demo", 20_000)
 
     def timed(self, way: Way, per_host: int, rate: str | None) -> Timed:
-        """One training by that way."""
+        """Run one training with this way of exchanging."""
         config = self._folder / f"{per_host}.toml"
         config.write_text(MODEL.format(tokens=self._tokens, microbatch=self._tokens // 2 // per_host))
         run = RunFolder(self._folder / "runs" / str(time.time_ns()))
@@ -167,20 +171,16 @@ class Bench:
         words = train_words(config, self.data, run.path, [*way.settings, f"train.steps={way.steps}"])
         sockets = _trained(run, where, words)
         outcome = explained(database.read(run.records))
-        every = outcome.records.facts.exchange_every
-        first = SETTLED if every == 1 else ROUND_SHARE * every  # from there rounds have their full length
+        facts, exchange = outcome.records.facts, outcome.records.facts.way
+        first = exchange.growing_steps or SETTLED
         steps = outcome.records.steps
         chosen = steps["step"] > first
         ended = steps["ended"]
         sent = sockets.between(float(ended[first - 1]), float(ended[-1]))
-        formula = bytes_per_host(*_formula(outcome)) or 0.0
+        formula = exchange.bytes_per_host(facts.rank_hosts, facts.gradient_bytes or 0.0) or 0.0
         count = int(chosen.sum())
-        return Timed(outcome, float(steps["seconds"][chosen].mean()), sent / count, formula / every)
-
-
-def _formula(outcome: Outcome) -> tuple[Sequence[int], float, str]:
-    facts = outcome.records.facts
-    return facts.rank_hosts, facts.gradient_bytes or 0.0, facts.exchange
+        step_seconds = float(steps["seconds"][chosen].mean())
+        return Timed(outcome, step_seconds, sent / count, formula / exchange.steps_per_round)
 
 
 def _trained(run: RunFolder, where: Setting, words: Sequence[str]) -> SocketBytes:
@@ -196,11 +196,13 @@ def _trained(run: RunFolder, where: Setting, words: Sequence[str]) -> SocketByte
 
 
 def slow_rate(bench: Bench, per_host: int) -> str:
-    """Of links on which plain's all-reduce takes RATIO times the computing: by arithmetic, which knows
-    neither headers nor waiting, then set right by a measurement."""
-    reckoned = rate_for(RATIO, bench.timed(FREE, per_host, None).outcome)
-    came_out = ratio_of(bench.timed(Way(PLAIN, SETTLED + 4), per_host, _kbit(reckoned)).outcome)
-    return _kbit(reckoned * came_out / RATIO)
+    """The link rate at which plain's all-reduce takes RATIO times the computing.
+
+    Arithmetic gives a first rate, without headers and waiting; a measurement corrects it.
+    """
+    calculated = rate_for(RATIO, bench.timed(FREE, per_host, None).outcome)
+    measured = ratio_of(bench.timed(Way(PLAIN, SETTLED + 4), per_host, _kbit(calculated)).outcome)
+    return _kbit(calculated * measured / RATIO)
 
 
 def _kbit(bits_per_second: float) -> str:
@@ -208,15 +210,15 @@ def _kbit(bits_per_second: float) -> str:
 
 
 def rate_for(ratio: float, free: Outcome) -> float:
-    """In bit/s, of links on which an fp32 all-reduce over a flat ring takes so many times the computing."""
+    """The link rate in bit/s at which an fp32 all-reduce over a flat ring takes `ratio` x the computing."""
     facts = free.records.facts
     seconds = ratio * free.number("network", "step_seconds_without_exchange")
-    nbytes = bytes_per_host(facts.rank_hosts, 4.0 * (facts.parameters or 0), "allreduce") or 0.0
+    nbytes = bytes_per_host(facts.rank_hosts, 4.0 * (facts.parameters or 0))
     return 8 * nbytes / seconds
 
 
 def ratio_of(plain: Outcome) -> float:
-    """As it came out: the all-reduce measured at the start, of as many bytes, over computing."""
+    """The measured ratio: the all-reduce probed at the start, scaled to all gradients, over computing."""
     alone = plain.records.probes_of("all_reduce")[0]
     seconds = alone.seconds * 4.0 * (plain.records.facts.parameters or 0) / alone.numbers["bytes"]
     return seconds / plain.number("network", "step_seconds_without_exchange")
@@ -257,16 +259,16 @@ def _row(name: str, repetition: int, timed: Timed, per_host: int, rate: str) -> 
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Ratios within each repetition; their median and range."""
+    """The table of ratios within each repetition, as median and range."""
     seconds = {(row["way"], row["repetition"]): row["step_seconds"] for row in rows}
     repetitions = sorted({row["repetition"] for row in rows})
-    lines = [f"{'way':20} {'step':>8} {'of plain':>18} {'of free speed':>18} {'bytes/formula':>14}"]
+    lines = [f"{'way':20} {'step':>8} {'of plain time':>18} {'of free speed':>18} {'bytes/formula':>14}"]
     for name in dict.fromkeys(row["way"] for row in rows):
-        own = [row for row in rows if row["way"] == name]
+        of_way = [row for row in rows if row["way"] == name]
         of_plain = [seconds[name, each] / seconds["plain", each] for each in repetitions]
         of_free = [seconds["free", each] / seconds[name, each] for each in repetitions]
-        sent = np.median([row["bytes_per_step"] / row["formula_bytes_per_step"] for row in own])
-        step = np.median([row["step_seconds"] for row in own])
+        sent = np.median([row["bytes_per_step"] / row["formula_bytes_per_step"] for row in of_way])
+        step = np.median([row["step_seconds"] for row in of_way])
         lines.append(f"{name:20} {step:6.3f} s {spread(of_plain):>18} {spread(of_free):>18} {sent:14.3f}")
     ratios = [row["all_reduce_over_computing"] for row in rows if row["way"] == "plain"]
     return "\n".join([*lines, f"all-reduce alone over computing: {spread(ratios)}"])
@@ -277,7 +279,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def far(bench: Bench, out: Path) -> None:
-    """The report of a run at those proportions, and what its advice brings when it is taken."""
+    """Print the report of a run at FAR_RATIO, and the gain from following its advice."""
     rate = _kbit(rate_for(FAR_RATIO, bench.timed(FREE, 1, None).outcome))
     plain = bench.timed(Way(PLAIN, SETTLED + 4), 1, rate)
     network, device = (plain.outcome.findings[id] for id in ("network", "device_utilisation"))
@@ -287,14 +289,14 @@ def far(bench: Bench, out: Path) -> None:
     advice = next(text for text in network.advice if "sync.mode=diloco" in text)
     taken = bench.timed(Way(("sync.mode=diloco",), DILOCO_STEPS), 1, rate)
     gain = plain.step_seconds / taken.step_seconds
-    print(f"taken, {advice.split(':')[0]}: {taken.step_seconds:.2f} s per step, {gain:.1f} x", flush=True)
+    print(f"with {advice.split(':')[0]}: {taken.step_seconds:.2f} s per step, {gain:.1f} x", flush=True)
     numbers = {"rate": rate, "plain_step_seconds": plain.step_seconds, "gain": gain, "advice": advice}
     keep_row(out, {"bench": "far", **numbers, "network": network.answer, "device": device.answer})
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """How a run did: by step, held-out loss, BLEU and the seconds that steps had taken until then."""
+    """How a run learnt: step, held-out loss, BLEU and the seconds of steps until then."""
 
     points: list[tuple[int, float, float, float]]
 
@@ -303,7 +305,7 @@ class Learnt:
 
 
 def learning(arguments: argparse.Namespace) -> None:
-    """The same number of pairs by each way over the same link."""
+    """Train each way on the same number of pairs over the same link."""
     learnt = {}
     for name, way in WAYS[1].items():
         if name in arguments.ways:
@@ -346,17 +348,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("speed", "far", "learning"))
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("slow_link.jsonl"), help="results, a line each")
-    parser.add_argument("--config", type=Path, help="learning: what to train")
-    parser.add_argument("--data", type=Path, help="learning: on what")
-    parser.add_argument("--rate", help="learning: of the links")
+    parser.add_argument("what", choices=("speed", "far", "learning"), help="what to measure")
+    parser.add_argument("--repeat", type=int, default=3, help="number of repetitions (3)")
+    parser.add_argument("--out", type=Path, default=Path("slow_link.jsonl"), help="results, as JSON lines")
+    parser.add_argument("--config", type=Path, help="learning: config to train")
+    parser.add_argument("--data", type=Path, help="learning: prepared data set")
+    parser.add_argument("--rate", help="learning: rate of the links, such as 100mbit")
     parser.add_argument("--ways", nargs="+", default=["plain", "auto", "diloco"], choices=WAYS[1])
-    parser.add_argument("--set", action="append", default=[], help="learning: settings of every run")
+    parser.add_argument("--set", action="append", default=[], help="learning: settings, key=value")
     arguments = parser.parse_args()
     if reason := why_not():
-        print(f"no hosts here: {reason}", file=sys.stderr)
+        print(f"cannot create hosts here: {reason}", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="dragoman-slow-link-") as folder:
         arguments.folder = Path(folder)

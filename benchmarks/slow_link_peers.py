@@ -1,17 +1,17 @@
-"""A slow network between two hosts: what other trainers make of it, beside our ways of exchanging.
+"""Compares other trainers with our ways of exchanging gradients over a slow network between two hosts.
 
     python -m venv HF && HF/bin/pip install torch==2.13.0 transformers==5.22.2 accelerate==1.15.0
     python -m venv SOCKEYE && SOCKEYE/bin/pip install torch==2.13.0 numpy pyyaml sacrebleu
-    SOCKEYE/bin/pip install --no-deps sockeye==3.1.34    # it asks for an older torch
+    SOCKEYE/bin/pip install --no-deps sockeye==3.1.34    # it requires an older torch
     python benchmarks/slow_link_peers.py --accelerate-python HF/bin/python \\
         --sockeye-python SOCKEYE/bin/python [--repeat 3]
 
-A peer whose interpreter is not given is left out. Model, vocabulary, sentences, target tokens per step, cores
-and link are those of slow_link.py with one worker per host. Memory and exchange of a peer are as it ships;
-"accelerate fp16" is accelerate's own hook that halves the bytes, "accelerate local" its LocalSGD. Every way
-trains on the slow link and right afterwards without a limit, and the ways take turns. Seconds per step are
-the median of settled steps; for diloco and LocalSGD the mean over whole rounds. Needs root. Results are
-appended to slow_link_peers.jsonl.
+A peer without an interpreter is left out. Model, vocabulary, sentences, target tokens per step, cores and
+link are those of slow_link.py with one worker per host. Peers keep their default memory and exchange
+settings; "accelerate fp16" is accelerate's own hook that halves the bytes, "accelerate local" its LocalSGD.
+Every way trains on the slow link and right afterwards without a limit, and the ways alternate. Seconds per
+step are the median of settled steps; for diloco and LocalSGD the mean over whole rounds. Needs root. Results
+are appended to slow_link_peers.jsonl.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from dragoman.rundir import RunFolder
 from testbed import Cluster, why_not
 
 OUR_WAYS = ("plain", "bf16", "diloco")
-TOKENS = 512  # of the target, per rank and step
+TOKENS = 512  # target tokens per rank and step
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
 
 
@@ -60,7 +60,7 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
 class Measured:
     step_seconds: float
     parameters: int
-    target_tokens: float  # per step, on rank 0 for a peer and on the mean rank for ours
+    target_tokens: float  # per step: on rank 0 of a peer, the mean over our ranks
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Peer:
-    """A program in peers/, and what is added to its command line."""
+    """A program in peers/, with the words added to its command line."""
 
     python: str
     program: str
@@ -89,7 +89,7 @@ class Peer:
         return [str(HERE / "peers" / self.program), str(task), *words, *self.words]
 
     def measured(self, task: Path, folder: Path, rate: str | None) -> Measured:
-        """One training on two hosts."""
+        """Run one training on two hosts."""
         run = RunFolder(folder / str(time.time_ns()))
         run.path.mkdir(parents=True)
         clock, where = run.path / "clock.json", Setting(1, 2, rate)
@@ -99,11 +99,11 @@ class Peer:
             started(cluster, words, run, where, self.python, ENVIRONMENT) as processes,
         ):
             wait(processes, run, MOST_SECONDS)
-        said = json.loads(clock.read_text())
+        times = json.loads(clock.read_text())
         settled = SETTLED if self.exchange_every == 1 else self.exchange_every
-        seconds = np.diff(said["ended"])[settled - 1 :]
+        seconds = np.diff(times["ended"])[settled - 1 :]
         typical = np.median(seconds) if self.exchange_every == 1 else np.mean(seconds)
-        return Measured(float(typical), said["parameters"], float(np.mean(said["target_tokens"][settled:])))
+        return Measured(float(typical), times["parameters"], float(np.mean(times["target_tokens"][settled:])))
 
 
 def measured_ours(bench: Bench, way: Way, rate: str) -> Measured:
@@ -113,40 +113,40 @@ def measured_ours(bench: Bench, way: Way, rate: str) -> Measured:
     if records.facts.exchange_every == 1:
         seconds = float(np.median(records.steps["seconds"][chosen]))
     else:
-        seconds = timed.step_seconds  # one step of a round is long, so that only whole rounds say something
+        seconds = timed.step_seconds  # one step of each round is long, so only whole rounds count
     tokens = float(records.steps["target_tokens"][chosen].mean()) / len(records.facts.rank_hosts)
     return Measured(seconds, records.facts.parameters or 0, tokens)
 
 
 def write_task(data: Path, folder: Path) -> Path:
-    """Our sentences as numbers, so that every trainer has the same ones and nobody cuts them anew."""
+    """Write our sentences as token ids, so that every trainer has the same tokens."""
     folder.mkdir()
-    found = DataSet(data)
+    data_set = DataSet(data)
     for part in ("train", "dev"):
         for side in SIDES:
-            tokens, lengths = getattr(found.parts[part], side).take(np.arange(len(found.parts[part])))
-            rows = [row[:-1] for row in np.split(tokens, np.cumsum(lengths)[:-1])]  # EOS is a peer's own
+            tokens, lengths = getattr(data_set.parts[part], side).take(np.arange(len(data_set.parts[part])))
+            rows = [row[:-1] for row in np.split(tokens, np.cumsum(lengths)[:-1])]  # peers add their own EOS
             text = "".join(" ".join(map(str, row)) + "\n" for row in rows)
             (folder / f"{part}.{side}").write_text(text)
     sections = tomllib.loads(MODEL.format(tokens=2 * TOKENS, microbatch=TOKENS))
     file = folder / "task.json"
-    vocabulary, rate = len(found.tokenizer), sections["train"]["rate"]
+    vocabulary, rate = len(data_set.tokenizer), sections["train"]["rate"]
     Task(folder, vocabulary, TOKENS, sections["model"], rate, Model().dropout).save(file)
     return file
 
 
 def peers_of(arguments: argparse.Namespace) -> dict[str, Peer]:
-    found = {}
+    peers = {}
     if python := arguments.accelerate_python:
-        found["accelerate"] = Peer(python, "accelerated.py")
-        found["accelerate fp16"] = Peer(python, "accelerated.py", ("fp16",))
-        found["accelerate local"] = Peer(python, "accelerated.py", ("local",), exchange_every=INNER_STEPS)
+        peers["accelerate"] = Peer(python, "accelerated.py")
+        peers["accelerate fp16"] = Peer(python, "accelerated.py", ("fp16",))
+        peers["accelerate local"] = Peer(python, "accelerated.py", ("local",), exchange_every=INNER_STEPS)
     if python := arguments.sockeye_python:
-        found["sockeye"] = Peer(python, "sockeyed.py")
+        peers["sockeye"] = Peer(python, "sockeyed.py")
     for name in ("accelerate", "sockeye"):
-        if name not in found:
-            print(f"{name} is left out: no --{name}-python")
-    return found
+        if name not in peers:
+            print(f"{name} is left out; to include it: --{name}-python")
+    return peers
 
 
 def compare(bench: Bench, peers: dict[str, Peer], folder: Path, repeat: int, out: Path) -> None:
@@ -180,16 +180,16 @@ def _peer_way(peer: Peer, task: Path, folder: Path, rate: str) -> Callable[[bool
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Medians over repetitions; the slowdown is taken within each, with its range."""
+    """The table of medians over repetitions; slowdowns are taken within each, with their range."""
     head = f"{'way':18} {'slow link':>10} {'no limit':>10} {'slowdown':>20} {'parameters':>11} {'tokens':>7}"
     lines = [head]
     for name in dict.fromkeys(row.way for row in rows):
-        own = [row for row in rows if row.way == name]
-        slow = np.median([row.slow.step_seconds for row in own])
-        free = np.median([row.free.step_seconds for row in own])
-        slowdown = spread([row.slow.step_seconds / row.free.step_seconds for row in own])
-        tokens = np.median([row.slow.target_tokens for row in own])
-        size = f"{own[0].slow.parameters / 1e6:9.2f} M {tokens:7.0f}"
+        of_way = [row for row in rows if row.way == name]
+        slow = np.median([row.slow.step_seconds for row in of_way])
+        free = np.median([row.free.step_seconds for row in of_way])
+        slowdown = spread([row.slow.step_seconds / row.free.step_seconds for row in of_way])
+        tokens = np.median([row.slow.target_tokens for row in of_way])
+        size = f"{of_way[0].slow.parameters / 1e6:9.2f} M {tokens:7.0f}"
         lines.append(f"{name:18} {slow:8.3f} s {free:8.3f} s {slowdown:>20} {size}")
     return "\n".join(lines)
 
@@ -200,13 +200,13 @@ def main() -> int:
     )
     parser.add_argument("--accelerate-python", help="interpreter with transformers and accelerate")
     parser.add_argument("--sockeye-python", help="interpreter with sockeye")
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=3, help="number of repetitions (3)")
     parser.add_argument(
-        "--out", type=Path, default=Path("slow_link_peers.jsonl"), help="results, a line each"
+        "--out", type=Path, default=Path("slow_link_peers.jsonl"), help="results, as JSON lines"
     )
     arguments = parser.parse_args()
     if reason := why_not():
-        print(f"no hosts here: {reason}", file=sys.stderr)
+        print(f"cannot create hosts here: {reason}", file=sys.stderr)
         return 1
     peers = peers_of(arguments)
     with tempfile.TemporaryDirectory(prefix="dragoman-slow-link-peers-") as name:

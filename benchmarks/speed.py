@@ -1,20 +1,21 @@
-"""Target tokens per CPU-second of `dragoman train` on one core; given the peers, of fairseq and eole as well.
+"""Target tokens per CPU-second of `dragoman train` on one core, and of fairseq and eole if they are given.
 
     python benchmarks/speed.py [--only tiny base workers start] [--repeat 3] [--out speed.jsonl]
     python benchmarks/speed.py --fairseq .../bin/python --eole .../bin/python --folder WORK
 
-The text is Multi30k en-de of the folder named by DRAGOMAN_DATA, cut into the same pieces for all; a step
-holds about 4,096 target tokens. `tiny` is configs/transformer-tiny.toml with 8,000 pieces, `base` is
-configs/transformer-base.toml with the 32,768 of the public WMT16 runs. All sides have the dropouts of these
-configs, also inside the feed-forward blocks. Tokens are what the loss counts: EOS, not padding.
-CPU-seconds are those of the training process, all its threads. Each repetition runs every side once; ratios
-are taken within it. As shipped our ranks keep freed memory and the peers set nothing of the allocator;
-`memory reused`: all get its tunables that keep freed memory, in huge pages. `workers`: tokens per second of
-two workers on two cores over one on one. `start`: from the command to the end of the first step, less a
-median step, with steps of 512 tokens, as those of `base` last up to 20 s and differ by seconds.
+The text is Multi30k en-de from the folder named by DRAGOMAN_DATA, split into the same pieces for all sides; a
+step has about 4,096 target tokens. `tiny` is configs/transformer-tiny.toml with 8,000 pieces; `base` is
+configs/transformer-base.toml with the 32,768 pieces of the public WMT16 runs. All sides use the dropouts of
+these configs, also inside the feed-forward blocks. Tokens are those that the loss counts, with EOS and
+without padding. CPU-seconds are those of the training process with all its threads. Each repetition runs
+every side once; ratios are taken within it. By default our ranks keep freed memory and the peers leave the
+allocator alone; with `memory reused` all sides get the allocator's tunables that keep freed memory, in huge
+pages. `workers` is tokens per second of two workers on two cores over one worker on one core. `start` is the
+time from the command to the end of the first step, minus a median step, with steps of 512 tokens, because
+those of `base` last up to 20 s and vary by seconds.
 
-Also measured: peak resident memory of the process, and FLOPs of non-pad work per CPU-second over what bare
-matrix products of the same shapes reach in the same environment (sgemm.py).
+It also measures peak resident memory of the process, and FLOPs of non-pad work per CPU-second as a share of
+what bare matrix products of the same shapes reach in the same environment (sgemm.py).
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ GIB = 2**30
 @dataclass(frozen=True)
 class Case:
     config: str
-    prepare: tuple[str, ...]  # beside the files
+    prepare: tuple[str, ...]  # options besides the files
     steps: int
-    dropped_steps: int  # of these, at the start
+    dropped_steps: int  # first steps that do not count
     settings: tuple[str, ...] = ()
 
 
@@ -75,7 +76,7 @@ CASES = {
         "transformer-base.toml", ("--vocab", str(_shared() / "wmt16-vocab" / "m_common.model")), 5, 2, SIZE
     ),
 }
-SCALED = "base"  # the case that two workers train
+SCALED = "base"  # the case that one and two workers train
 SHORT_STEPS = ("data.unit=tokens", "data.step=512", "data.microbatch=512")
 
 
@@ -93,7 +94,7 @@ class Bench:
         return config.load(Training, CONFIGS / case.config, case.settings)
 
     def data(self, name: str) -> Path:
-        """Prepared once per folder, for all sides."""
+        """The data set of a case, prepared once per folder for all sides."""
         data, pieces = self.folder / name / "data", self._pieces(name)
         if not data.exists():
             text = _shared() / "multi30k"
@@ -108,20 +109,20 @@ class Bench:
         return data
 
     def ours(self, name: str, workers: int = 1, tunables: str | None = None) -> dict[str, Any]:
-        found = self._train(name, CASES[name], workers, tunables)
-        return found | {"flops_per_cpu_second": self._flops(name) / found["cpu_seconds"]}
+        result = self._train(name, CASES[name], workers, tunables)
+        return result | {"flops_per_cpu_second": self._flops(name) / result["cpu_seconds"]}
 
     def start(self, name: str) -> float:
-        """In seconds."""
+        """The start-up time in seconds."""
         case = replace(CASES[name], steps=6, dropped_steps=1, settings=SHORT_STEPS)
         return float(self._train(name, case)["startup_seconds"])
 
     def _train(self, name: str, case: Case, workers: int = 1, tunables: str | None = None) -> dict[str, Any]:
         run = RunFolder(self._new(f"{name}-{OURS}"))
-        shutil.rmtree(run.path, ignore_errors=True)  # of a bench that broke off: it would go on
-        given = [*case.settings, f"train.stop_at={case.steps}", f"measure.every={case.steps}"]
+        shutil.rmtree(run.path, ignore_errors=True)  # left by an interrupted bench: the run would resume
+        settings = [*case.settings, f"train.stop_at={case.steps}", f"measure.every={case.steps}"]
         words = [str(CONFIGS / case.config), "--data", str(self.data(name)), "--run", str(run.path)]
-        words += ["--workers", str(workers), *(word for pair in given for word in ("--set", pair))]
+        words += ["--workers", str(workers), *(word for pair in settings for word in ("--set", pair))]
         watched = watch(
             [*_dragoman("train"), *words],
             lambda process: "RANK" in process.environ(),
@@ -131,9 +132,9 @@ class Bench:
             run.path.with_suffix(".txt"),
         )
         steps = database.read(run.records).steps
-        found = summary(steps["ended"], steps["target_tokens"], watched, case.dropped_steps)
+        result = summary(steps["ended"], steps["target_tokens"], watched, case.dropped_steps)
         shutil.rmtree(run.path)
-        return found
+        return result
 
     def peer(self, name: str, peer: str, tunables: str | None) -> dict[str, Any]:
         case, out = CASES[name], self._new(f"{name}-{peer}").with_suffix(".jsonl")
@@ -145,11 +146,11 @@ class Bench:
         ended, tokens, slots = (
             np.array([step[key] for step in steps]) for key in ("ended", "target_tokens", "target_slots")
         )
-        found = summary(ended, tokens, watched, case.dropped_steps)
-        return found | {"padding_share": float(1 - tokens.sum() / slots.sum())}
+        result = summary(ended, tokens, watched, case.dropped_steps)
+        return result | {"padding_share": float(1 - tokens.sum() / slots.sum())}
 
     def bare_rate(self, name: str) -> float:
-        """FLOP/s of matrix products alone, where and as our rank computes."""
+        """FLOP/s of matrix products alone, on our rank's core and in its environment."""
         case, data = CASES[name], DataSet(self.data(name))
         script = Path(__file__).with_name("sgemm.py")
         words = [str(CONFIGS / case.config), "--vocabulary", str(len(data.tokenizer))]
@@ -158,7 +159,7 @@ class Bench:
         return float(_call(command, sides.environment(None)))
 
     def _flops(self, name: str) -> float:
-        """Of the steps that are counted, without padding."""
+        """FLOPs of the counted steps, without padding."""
         settings, data = self.settings(CASES[name]), DataSet(self.data(name))
         size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
         steps = Batches(data, size, settings.train.seed).after(Position())
@@ -191,7 +192,7 @@ def summary(ended: np.ndarray, tokens: np.ndarray, watched: Watched, dropped: in
 
 
 def _is_python(process: psutil.Process) -> bool:
-    """Rather than the taskset that becomes it."""
+    """Whether this is python, and no longer the taskset that becomes it."""
     return "python" in process.name()
 
 
@@ -207,7 +208,7 @@ def _call(command: Sequence[str], environment: Any) -> str:
 
 
 def measurements(bench: Bench, only: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Every side once."""
+    """Measure every side once."""
     for name in only:
         if name == "workers":
             for workers in (1, 2):
@@ -227,18 +228,18 @@ def measurements(bench: Bench, only: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def ratios(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Of one case in one repetition."""
+    """The ratios of one case in one repetition."""
     of = {row["side"]: row for row in rows}
-    if set(of) == set(CASES):  # of `start`, which has no ratio
+    if set(of) == set(CASES):  # `start` has no ratio
         return {}
     if "2 workers" in of:
         return {"two workers over one": _over(of["2 workers"], [of["1 workers"]], "tokens_per_second")}
     rate, speed = "flops_per_cpu_second", "tokens_per_cpu_second"
-    found = {"share of bare products": of[OURS][rate] / of["bare products"][rate]}
+    shares = {"share of bare products": of[OURS][rate] / of["bare products"][rate]}
     for suffix in ("", REUSED):
         if peers := [of[peer + suffix] for peer in ("fairseq", "eole") if peer + suffix in of]:
-            found[f"over the fastest peer{suffix}"] = _over(of[OURS + suffix], peers, speed)
-    return found
+            shares[f"over the fastest peer{suffix}"] = _over(of[OURS + suffix], peers, speed)
+    return shares
 
 
 def _over(ours: dict[str, Any], others: Sequence[dict[str, Any]], key: str) -> float:
@@ -246,7 +247,7 @@ def _over(ours: dict[str, Any], others: Sequence[dict[str, Any]], key: str) -> f
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Medians over repetitions, with the least and the most where there are several."""
+    """Lines of the table: medians over repetitions, with minimum and maximum if there are several."""
     yield "| case | side | tokens per CPU-second | per step | padding | GFLOP/s | peak GiB | start-up s |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for case, side in dict.fromkeys((row["case"], row["side"]) for row in rows):
@@ -263,12 +264,12 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             spread([row[key] / unit for row in same if key in row], digits) for key, unit, digits in keys
         ]
         yield f"| {case} | {side} | {' | '.join(cells)} |"
-    found: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for case, repetition in dict.fromkeys((row["case"], row["repetition"]) for row in rows):
         same = [row for row in rows if (row["case"], row["repetition"]) == (case, repetition)]
         for name, value in ratios(same).items():
-            found.setdefault(f"{case}: {name}", []).append(value)
-    yield from ("", *(f"{name}: {spread(values, 2)}" for name, values in found.items()))
+            by_name.setdefault(f"{case}: {name}", []).append(value)
+    yield from ("", *(f"{name}: {spread(values, 2)}" for name, values in by_name.items()))
 
 
 def spread(values: Sequence[float], digits: int) -> str:
@@ -283,12 +284,12 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     choices = (*CASES, "workers", "start")
-    parser.add_argument("--only", nargs="+", choices=choices, default=list(choices))
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("speed.jsonl"), help="results, a line each")
-    parser.add_argument("--folder", type=Path, help="for prepared data, kept; else a temporary one")
+    parser.add_argument("--only", nargs="+", choices=choices, default=list(choices), help="only these")
+    parser.add_argument("--repeat", type=int, default=1, help="number of repetitions (1)")
+    parser.add_argument("--out", type=Path, default=Path("speed.jsonl"), help="results, as JSON lines")
+    parser.add_argument("--folder", type=Path, help="working folder (default: a temporary one, removed)")
     for peer in ("fairseq", "eole"):
-        parser.add_argument(f"--{peer}", type=Path, metavar="PYTHON", help=f"of an environment with {peer}")
+        parser.add_argument(f"--{peer}", type=Path, metavar="PYTHON", help=f"interpreter with {peer}")
     arguments = parser.parse_args()
     if not _shared().is_dir():
         parser.error("DRAGOMAN_DATA must name a folder with multi30k and wmt16-vocab")
@@ -297,8 +298,8 @@ def main() -> int:
     rows, began = [], int(time.time())
     with open(arguments.out, "a") as file:
         for repetition in range(arguments.repeat):
-            for found in measurements(bench, arguments.only):
-                rows.append({"repetition": repetition, **found, "load": os.getloadavg()[0], "began": began})
+            for result in measurements(bench, arguments.only):
+                rows.append({"repetition": repetition, **result, "load": os.getloadavg()[0], "began": began})
                 print(json.dumps(rows[-1]), file=file, flush=True)
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     print("\n".join(table(rows)))

@@ -1,12 +1,13 @@
-"""dragoman with traceml-ai attached, as its documentation asks of a training loop of one's own.
+"""Runs dragoman with traceml-ai attached, as its documentation describes for custom training loops.
 
     python traced.py [HINDRANCE ...] train CONFIG ...
 
-A program of traceml.py; hindrances are those of hindered.py. It is attached to see as much as it can:
+traceml.py runs this program; hindrances are those of hindered.py. It is attached so that it sees as much as
+possible:
 
-- its step is the whole body of our loop, so evaluations and checkpoints are in it, as "residual" time;
-- it counts reading as input only before a step, so a step's microbatches are read before it begins;
-- the steps that we compute again without the exchange, for our own report, are left out.
+- its step is the whole body of our loop, so it includes evaluations and checkpoints, as "residual" time;
+- it counts reading as input only before a step, so a step's microbatches are read before the step begins;
+- the steps that we repeat without the exchange, for our own report, are left out.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from dragoman.data.batches import Batches, Microbatch, Position, StepBatch
 from dragoman.sync.world import World
 from dragoman.train import loop, run
 
-START_SECONDS = 60.0  # until its aggregator, which starts together with us, can be reached
+START_SECONDS = 60.0  # until its aggregator, which starts together with us, is reachable
 
 
 class ReadAhead:
-    """This rank's microbatches of a step, read before the step."""
+    """Reads this rank's microbatches of a step before the step begins."""
 
     def __init__(self, batches: Batches, world: World):
         self._after, self._load, self._world = batches.after, batches.load, world
@@ -53,7 +54,7 @@ def traced(train: Callable[..., Any], aggregator: subprocess.Popen[bytes] | None
         def after(position: Position) -> Iterator[StepBatch]:
             for batch in traceml.wrap_dataloader_fetch(ahead.after(position)):
                 with traceml.trace_step(model):
-                    yield batch  # the loop's body runs before this goes on
+                    yield batch  # the loop's body runs before this continues
 
         run.batches.after, run.batches.load = after, ahead.load
         run.counterfactual.before_step = lambda batch: None
@@ -66,7 +67,7 @@ def traced(train: Callable[..., Any], aggregator: subprocess.Popen[bytes] | None
 
 
 def serve() -> subprocess.Popen[bytes]:
-    """Its own process that gathers from all ranks; ours are started by torchrun, not by `traceml run`."""
+    """Start the process that gathers from all ranks; torchrun starts our ranks, not `traceml run`."""
     world, local = (os.environ[name] for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
     command = [sys.executable, "-m", "traceml_ai.launcher.cli", "serve", "--mode=summary"]
     command += [f"--nnodes={int(world) // int(local)}", f"--nproc-per-node={local}"]
@@ -75,11 +76,11 @@ def serve() -> subprocess.Popen[bytes]:
 
 
 def stop(aggregator: subprocess.Popen[bytes] | None) -> None:
-    """Now, as a rank of dragoman leaves without the handlers that Python runs at the end."""
+    """Stop tracing now, because a rank of dragoman exits without Python's exit handlers."""
     if handle := get_active_runtime_handle():
         handle.stop()
     if aggregator:
-        aggregator.terminate()  # it waits for the other ranks, and writes its summary
+        aggregator.terminate()  # it then waits for the other ranks and writes its summary
         aggregator.wait()
 
 

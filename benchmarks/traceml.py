@@ -1,11 +1,11 @@
-"""The truth bench's trainings under traceml-ai: what it says of the same injected causes.
+"""Runs the truth bench's trainings under traceml-ai, to compare its verdicts on the same injected causes.
 
     python -m venv ENV && ENV/bin/pip install traceml-ai -c constraints.txt -e .
     ENV/bin/python benchmarks/traceml.py [--only NAME ...] [--out traceml.jsonl]
 
-All scenarios about speed; it has no verdicts about learning. Verdict, reason and advice are its own words,
-from the summary that it writes at the end of a run; traced.py says how it is attached. Needs root for the
-scenarios with several hosts. A scenario takes 20 to 60 s on two cores.
+It covers all scenarios about speed; traceml-ai has no verdicts about learning. Verdict, reason and advice are
+quoted from the summary that it writes at the end of a run; traced.py explains how it is attached. Scenarios
+with several hosts need root. A scenario takes 20 to 60 s on two cores.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ PARTS = ("input_wait", "forward", "backward", "optimizer", "residual")
 
 
 def summary(name: str, bench: Bench, written: Path) -> Mapping[str, Any]:
-    """Trains the scenario with traceml-ai attached; what it wrote at the end. That is on the whole run."""
-    # It reads these itself, in its own process and in every rank.
+    """Train the scenario with traceml-ai attached; returns its summary of the whole run."""
+    # traceml-ai reads these, in its own process and in every rank.
     os.environ |= {"TRACEML_LOGS_DIR": str(written), "TRACEML_SESSION_ID": name}
     bench.train(name, SCENARIOS[name], by_turns=False, program="traced.py")
-    found: Mapping[str, Any] = json.loads((written / name / "final_summary.json").read_text())
-    return found
+    content: Mapping[str, Any] = json.loads((written / name / "final_summary.json").read_text())
+    return content
 
 
-def row(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """A scenario's result, as it stands in the file of results."""
-    verdict, steps = found["primary_diagnosis"], found["step_time"]
+def row(name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario's result, as written to the results file."""
+    verdict, steps = content["primary_diagnosis"], content["step_time"]
     means = {rank: facts["metrics"] for rank, facts in steps["groups"]["rows"].items()}
     return {
         "scenario": name,
@@ -65,8 +65,8 @@ def line(result: Mapping[str, Any]) -> str:
     also = f" (also {', '.join(result['also'])})" if result["also"] else ""
     lines = [f"{result['scenario']:20} {result['verdict']}{also}: {result['why']} {result['next']}"]
     for rank, parts in result["milliseconds"].items():
-        said = ", ".join(f"{part} {milliseconds:.0f}" for part, milliseconds in parts.items())
-        lines.append(f"{'':20} rank {rank}, ms: {said}")
+        times = ", ".join(f"{part} {milliseconds:.0f}" for part, milliseconds in parts.items())
+        lines.append(f"{'':20} rank {rank}, ms: {times}")
     return "\n".join(lines)
 
 
@@ -75,19 +75,19 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", choices=APPLICABLE, default=APPLICABLE, metavar="NAME")
-    parser.add_argument("--out", type=Path, default=Path("traceml.jsonl"), help="results, a line each")
-    parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed)")
+    parser.add_argument("--out", type=Path, default=Path("traceml.jsonl"), help="results, as JSON lines")
+    parser.add_argument("--folder", type=Path, help="working folder (default: a temporary one, removed)")
     arguments = parser.parse_args()
     try:
         version("traceml-ai")
     except PackageNotFoundError:
-        print("traceml-ai is not installed here; --help says how to install it", file=sys.stderr)
+        print("traceml-ai is not installed; --help shows how to install it", file=sys.stderr)
         return 1
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="dragoman-traceml-"))
     folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(folder)
     if any(bench.where(SCENARIOS[name]).hosts for name in arguments.only) and (reason := why_not()):
-        print(f"no hosts here: {reason}", file=sys.stderr)
+        print(f"cannot create hosts here: {reason}", file=sys.stderr)
         return 1
     with open(arguments.out, "a") as file:
         for name in arguments.only:

@@ -30,8 +30,8 @@ from testbed import Cluster
 
 HERE = Path(__file__).parent
 MOST_SECONDS = 300  # of one training
-REPORTED_STEPS = 28  # at least, before causes are taken away by turns: the report is on these
-REPORTED_SECONDS = 8.0  # at least: meters have a row per second
+REPORTED_STEPS = 28  # at least, before causes are removed in turns: the report covers these
+REPORTED_SECONDS = 8.0  # at least: meters record one row per second
 LOOK_SECONDS = 0.1
 PYTHON = [sys.executable, "-m"]
 OURS = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}  # as our launchers set it for one core
@@ -42,14 +42,13 @@ HERE_ALONE = Setting()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was recorded and found, up to the first relief if there was one."""
+    """Records and findings of a run, up to the first turn without a cause if there was one."""
 
     records: Records
     findings: Mapping[str, Finding] = field(repr=False)
-    saved: Mapping[str, float] = field(
-        default_factory=dict
-    )  # by cause: by what share steps are shorter without
-    came: float | None = None  # when what is in the way came, Unix time
+    # By cause, the share by which steps are shorter without it.
+    saved: Mapping[str, float] = field(default_factory=dict)
+    came: float | None = None  # Unix time at which the causes started
 
     def number(self, id: str, name: str) -> float:
         return float(self.findings[id].numbers.get(name, float("nan")))
@@ -62,7 +61,7 @@ def explained(
 
 
 def between(records: Records, first: int, last: int) -> Records:
-    """As they would be of a run of these steps only."""
+    """The records as they would be if the run had only these steps."""
     steps = records.steps["step"]
     chosen = (steps >= first) & (steps <= last)
     ended = records.steps["ended"][chosen]
@@ -86,9 +85,9 @@ def between(records: Records, first: int, last: int) -> Records:
 
 
 def write_corpus(folder: Path, name: str, pairs: int, dev_pairs: int = 60, vocabulary: int = 2000) -> Path:
-    """A prepared data set: `demo` has sentences of the built-in grammar, `reversed` words said backwards.
+    """Write and prepare a data set: `demo` has sentences of the built-in grammar, `reversed` reversed words.
 
-    Paths are given as the corpus's own folder sees them, so that its card is the same on every machine.
+    Paths are relative to the corpus's own folder, so that its card is the same on every machine.
     """
     folder.mkdir(parents=True)
     parts: dict[str, Iterable[tuple[str, str]]]
@@ -127,20 +126,20 @@ def train(
     where: Setting = HERE_ALONE,
     program: str = "hindered.py",
 ) -> Outcome:
-    """Trains and explains. `settings` are key=value, as for --set.
+    """Train and explain a run; `settings` are key=value, as for --set.
 
-    Where causes are taken away by turns, the training is ended after the last turn.
+    If causes are removed in turns, the training is ended after the last turn.
     """
     run = RunFolder(folder)
     folder.mkdir(parents=True)
     hindrances = [f"{hindrance}@{switch(run, hindrance)}" for hindrance in where.hindrances]
     words = [str(HERE / program), *hindrances, *train_words(config, data, folder, settings)]
-    delay = where.delay_seconds  # a cable that can have one costs computing
+    delay = where.delay_seconds  # a link that can have a delay costs CPU time
     with ExitStack() as stack:
         if where.hosts:
             cluster = stack.enter_context(Cluster(where.hosts, delay_seconds=delay))
             processes = stack.enter_context(started(cluster, words, run, where))
-            wait_for_step(0, run, processes)  # being slow from the start would only take longer
+            wait_for_step(0, run, processes)  # starting under the causes would only take longer
         else:
             cluster, processes = None, [stack.enter_context(_started_here(words, run, where))]
         course = _course(run, where, cluster, processes)
@@ -155,7 +154,7 @@ def train_words(config: Path, data: Path, folder: Path, settings: Sequence[str])
 def _course(
     run: RunFolder, where: Setting, cluster: Cluster | None, processes: Sequence[subprocess.Popen[str]]
 ) -> tuple[float, list[Turn]]:
-    """What is in the way comes, and is taken away by turns. When it came, and the turns."""
+    """Apply the causes and remove them in turns; returns when they started, and the turns."""
     if where.from_step:
         wait_for_step(where.from_step, run, processes)
     came = time.time()
@@ -169,7 +168,7 @@ def _course(
         with in_the_way(where.without(cause) if cause else where, run, cluster):
             taken.append(_turn(cause, run, where, processes))
     if not all(process.poll() is None for process in processes):
-        _fail(run, "the training ended before its turns did")
+        _fail(run, "the training ended before all turns were over")
     return came, taken
 
 
@@ -184,8 +183,8 @@ def _turn(
     began, steps = time.time(), turns.steps_of_turn(where.period)
 
     def is_over() -> bool:
-        made = steps_since(run, began + turns.SETTLING_SECONDS)
-        return made >= steps and time.time() - began >= turns.TURN_SECONDS
+        done = steps_since(run, began + turns.SETTLING_SECONDS)
+        return done >= steps and time.time() - began >= turns.TURN_SECONDS
 
     _wait_until(is_over, processes)
     return Turn(relieved, began, time.time())
@@ -202,7 +201,7 @@ def outcome_of(records: Records, where: Setting, came: float, taken: Sequence[Tu
 
 @contextmanager
 def _started_here(words: Sequence[str], run: RunFolder, where: Setting) -> Iterator[subprocess.Popen[str]]:
-    """Each rank on a core of its own."""
+    """Start a run on this machine, each rank on its own core."""
     command = [*pinned(*cores(where.workers)), *PYTHON, "dragoman.launch.ranks", str(where.workers), *words]
     with _output(run.path, 0) as output:
         process = subprocess.Popen(
@@ -231,7 +230,7 @@ def started(
     python: str = sys.executable,
     environment: Mapping[str, str] = OURS,
 ) -> Iterator[list[subprocess.Popen[str]]]:
-    """Ranks on every host, each host on a core of its own: hosts must not take computing from each other."""
+    """Start ranks on every host, each host on its own core: hosts must not take CPU time from each other."""
     size = where.hosts * where.workers
     with ExitStack() as files:
         processes = []
@@ -253,13 +252,13 @@ def started(
 
 @contextmanager
 def _output(folder: Path, host: int) -> Iterator[int]:
-    """A file, as nobody reads a pipe while a training runs."""
-    with open(folder / f"said-{host}.txt", "w") as file:
+    """A file for output, because nobody reads a pipe while a training runs."""
+    with open(folder / f"output-{host}.txt", "w") as file:
         yield file.fileno()
 
 
 def wait_for_step(step: int, run: RunFolder, processes: Sequence[subprocess.Popen[str]]) -> None:
-    """Until that step stands in the records (0: until there are records), or the training ends."""
+    """Wait until this step is in the records (0: until there are records), or the training ends."""
     _wait_until(lambda: last_step(run) >= step, processes)
 
 
@@ -272,17 +271,17 @@ def _wait_until(is_so: Callable[[], bool], processes: Sequence[subprocess.Popen[
 
 
 def last_step(run: RunFolder) -> int:
-    """-1 while the records are being created."""
-    return _asked(run, "SELECT coalesce(max(step), 0) FROM steps", otherwise=-1)
+    """The last step in the records; -1 while the records are being created."""
+    return _queried(run, "SELECT coalesce(max(step), 0) FROM steps", otherwise=-1)
 
 
 def steps_since(run: RunFolder, began: float) -> int:
-    """That began later than this, and were written down."""
-    return _asked(run, f"SELECT count(*) FROM steps WHERE ended - 1e-6 * seconds_us >= {began!r}")
+    """The number of recorded steps that began after this time."""
+    return _queried(run, f"SELECT count(*) FROM steps WHERE ended - 1e-6 * seconds_us >= {began!r}")
 
 
-def _asked(run: RunFolder, query: str, otherwise: int = 0) -> int:
-    """One number: reading all records time and again would take computing from the training."""
+def _queried(run: RunFolder, query: str, otherwise: int = 0) -> int:
+    """One number from the records; reading all of them repeatedly would take CPU time from the training."""
     try:
         with closing(sqlite3.connect(f"file:{run.records}?mode=ro", uri=True)) as records:
             return int(records.execute(query).fetchone()[0])
@@ -293,7 +292,7 @@ def _asked(run: RunFolder, query: str, otherwise: int = 0) -> int:
 def wait(
     processes: Sequence[subprocess.Popen[str]], run: RunFolder, most_seconds: float = MOST_SECONDS
 ) -> None:
-    """Until all have ended well; a run that diverged ends with 1, which is what it should do."""
+    """Wait until all processes have ended; fails if one did, unless the run diverged, which exits with 1."""
     ends = time.monotonic() + most_seconds
     for process in processes:
         process.wait(timeout=max(1.0, ends - time.monotonic()))
@@ -302,8 +301,8 @@ def wait(
 
 
 def _fail(run: RunFolder, why: str) -> None:
-    said = "\n".join(path.read_text() for path in sorted(run.path.glob("said-*.txt")))
-    raise RuntimeError(f"{run.path}: {why}\n{said[-4000:]}")
+    output = "\n".join(path.read_text() for path in sorted(run.path.glob("output-*.txt")))
+    raise RuntimeError(f"{run.path}: {why}\n{output[-4000:]}")
 
 
 def _diverged(run: RunFolder) -> bool:

@@ -1,13 +1,12 @@
-"""The truth bench: small real trainings with a known cause injected, and whether the report names it.
+"""The truth bench: small real trainings with a known injected cause, which the report must name.
 
     python benchmarks/truth.py [--only NAME ...] [--repeat 3] [--out truth.jsonl]
 
-A short training measures this machine first; causes are scaled to its speed. Every scenario (scenarios.py)
-says what is in the training's way, and which verdicts must come out. Most causes are taken away
-later in the training, and put back, by turns: the share of time that a report on the steps before lays to the
-cause is compared with the share by which steps without it are shorter. Needs root for the scenarios with
-several hosts. A scenario takes 10 to 60 s on two cores; the command ends with exit code 1 if anything was
-wrong.
+A short training first measures this machine, and causes are scaled to its speed. Every scenario
+(scenarios.py) gives the cause and the verdicts that the report must reach. Later in the training, most causes
+are removed and put back in turns: the share of time that a report on the earlier steps attributes to the
+cause is compared with the share by which steps without it are shorter. Scenarios with several hosts need
+root. A scenario takes 10 to 60 s on two cores; the exit code is 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -32,29 +31,29 @@ from benchmarks.scenarios import CONFIGS, CORPORA, SCENARIOS, Scenario
 from benchmarks.trainings import REPORTED_SECONDS, Outcome, train, write_corpus
 from testbed import why_not
 
-SHARE_TOLERANCE = 0.10  # of the time, between the report's share and what removing the cause shows
+SHARE_TOLERANCE = 0.10  # of step time, between the report's share and what removing the cause saves
 IDS = ("network", "device_utilisation", "convergence", "overfitting")
 
 
 def wrong(scenario: Scenario, outcome: Outcome) -> list[str]:
-    """Everything in which the report differs from the truth."""
-    found = []
+    """Everything the report gets wrong."""
+    errors = []
     for id, verdict in scenario.expected.items():
         if outcome.findings[id].verdict not in verdict.split("|"):
-            found.append(f"{id} is {outcome.findings[id].verdict}, not {verdict}")
+            errors.append(f"{id} is {outcome.findings[id].verdict}, not {verdict}")
     for id, words in scenario.says:
         if words not in _text(outcome, id):
-            found.append(f"{id} does not say '{words}'")
+            errors.append(f"{id} does not say '{words}'")
     for id, words in scenario.silent:
         if words in _text(outcome, id):
-            found.append(f"{id} says '{words}'")
+            errors.append(f"{id} says '{words}'")
     for cause, saved in outcome.saved.items():
         reported = scenario.shares[cause](outcome)
         if not abs(reported - saved) <= SHARE_TOLERANCE:
-            found.append(f"{cause}: share {reported:.2f}, but its removal saves {saved:.2f}")
+            errors.append(f"{cause}: share {reported:.2f}, but its removal saves {saved:.2f}")
     if also := scenario.also(outcome):
-        found.append(also)
-    return found
+        errors.append(also)
+    return errors
 
 
 def _text(outcome: Outcome, id: str) -> str:
@@ -63,9 +62,9 @@ def _text(outcome: Outcome, id: str) -> str:
 
 
 class Bench:
-    """Trains scenarios in a folder; corpora are made once, and the machine is measured once.
+    """Trains scenarios in a folder; corpora are written once, and the machine is measured once.
 
-    Tests have shorter steps, and no more of them than a report needs.
+    Tests use shorter steps, and only as many as a report needs.
     """
 
     def __init__(
@@ -77,13 +76,13 @@ class Bench:
 
     @cached_property
     def speed(self) -> Speed:
-        """Two workers on this machine have a core each, as two hosts have."""
+        """This machine's speed, measured with two workers, which have a core each like two hosts."""
         settings = ("train.steps=40", "evaluate.every=10")
         outcome = self._train("speed", "speed", "plenty", settings, Setting(workers=2))
         return speed_of(outcome, self._step_seconds, self._reported_seconds)
 
     def where(self, scenario: Scenario, by_turns: bool = True) -> Setting:
-        """Without turns what is in the way stays there, and the run ends by itself."""
+        """The scenario's setting here; without turns the causes stay, and the run ends by itself."""
         where = scenario.where(self.speed)
         return where if by_turns else replace(where, reliefs=())
 
@@ -94,7 +93,7 @@ class Bench:
         if scenario.config == "speed":
             cores = where.hosts or where.workers
             settings = (f"data.step={cores * self.speed.tokens}", *settings)
-            if not where.reliefs:  # else it is ended after the last turn
+            if not where.reliefs:  # otherwise the run is ended after the last turn
                 steps = max(where.reported_from, where.from_step) + self.speed.steps()
                 settings = (f"train.steps={steps}", *settings)
         return self._train(name, scenario.config, scenario.corpus, settings, where, program)
@@ -114,12 +113,12 @@ class Bench:
         return train(path, self._data(corpus), run, settings, where, program)
 
     def _data(self, name: str) -> Path:
-        made = self.folder / "corpora" / name / "data"
-        return made if made.exists() else write_corpus(made.parent, **CORPORA[name])
+        data = self.folder / "corpora" / name / "data"
+        return data if data.exists() else write_corpus(data.parent, **CORPORA[name])
 
 
 def row(name: str, repetition: int, bench: Bench) -> dict[str, Any]:
-    """A scenario's result, as it stands in the file of results."""
+    """A scenario's result, as written to the results file."""
     scenario, began = SCENARIOS[name], time.monotonic()
     outcome = bench.train(name, scenario)
     plain = {
@@ -161,15 +160,15 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, default=list(SCENARIOS), metavar="NAME")
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("truth.jsonl"), help="results, a line each")
-    parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed)")
+    parser.add_argument("--repeat", type=int, default=1, help="number of repetitions (1)")
+    parser.add_argument("--out", type=Path, default=Path("truth.jsonl"), help="results, as JSON lines")
+    parser.add_argument("--folder", type=Path, help="working folder (default: a temporary one, removed)")
     arguments = parser.parse_args()
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="dragoman-truth-"))
     folder.mkdir(parents=True, exist_ok=True)
     are_right, bench = [], Bench(folder)
     if any(bench.where(SCENARIOS[name]).hosts for name in arguments.only) and (reason := why_not()):
-        print(f"no hosts here: {reason}", file=sys.stderr)
+        print(f"cannot create hosts here: {reason}", file=sys.stderr)
         return 1
     speed = bench.speed
     print(f"computing takes {speed.step_seconds:.3f} s for {speed.tokens:,} tokens on each core")

@@ -1,11 +1,12 @@
-"""dragoman whose steps are timed from outside, with recording switched off and on in turns.
+"""Runs dragoman with steps timed from outside, while recording is switched on and off in turns.
 
     python unrecorded.py TIMES.txt STEPS train CONFIG ...
 
-For STEPS steps everything is recorded, for the next STEPS nothing is: no clocks of phases, none of DDP's, no
-rows, no gathering, no meter's reading. And so on. TIMES.txt gets a line per spell of STEPS: 1 or 0 for
-recorded or not, and its seconds. STEPS must be a multiple of measure.every, so that every recorded spell has
-its share of gathering."""
+For STEPS steps everything is recorded, for the next STEPS nothing: no phase clocks, no DDP clocks, no rows,
+no gathering, no meter readings; and so on. TIMES.txt gets a line per spell of STEPS: 1 if recorded, else 0,
+and its seconds. STEPS must be a multiple of measure.every, so that every recorded spell includes its share of
+gathering.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class Switch:
 
 
 def when_on(owner: type, name: str, otherwise: Any = None) -> None:
-    """The method does its work only while recording is on."""
+    """Make a method work only while recording is on."""
     method = getattr(owner, name)
 
     def switched(*arguments: Any, **named: Any) -> Any:
@@ -46,7 +47,7 @@ def timed(train: Callable[..., Any], path: str, spell_steps: int) -> Callable[..
 
         def step(*arguments: Any, **named: Any) -> Any:
             nonlocal began, steps, spell
-            if steps % spell_steps == 0:  # the step before and what was written down after it are over
+            if steps % spell_steps == 0:  # the previous step and its recording are over
                 now = time.perf_counter()
                 if spell > SKIPPED_SPELLS and run.recorder._world.is_main:
                     with open(path, "a") as file:
@@ -54,7 +55,7 @@ def timed(train: Callable[..., Any], path: str, spell_steps: int) -> Callable[..
                 spell += 1
                 Switch.is_on = spell % 2 == 1
                 ddp: DistributedDataParallel = run.stepper._exchange.model
-                # A rate so low that the clocks never tick again stands for off.
+                # At this low a rate the clocks never run again: the nearest to off.
                 ddp._set_ddp_runtime_logging_sample_rate(1 if Switch.is_on else 1_000_000_000)
                 began = time.perf_counter()
             steps += 1
@@ -72,7 +73,7 @@ def main() -> None:
         when_on(Phases, name)
     for name in ("step", "flush"):
         when_on(Recorder, name)
-    for name in ("_second", "_sample_lens"):
+    for name in ("_second", "_sample_burst"):
         when_on(HostMeter, name)
     when_on(AllReduce, "exposed_seconds", 0.0)
     from dragoman.train import run

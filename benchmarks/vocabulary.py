@@ -1,10 +1,11 @@
-"""How many subwords a small corpus wants: the same training on Multi30k with several vocabularies.
+"""Finds the best vocabulary size for a small corpus: the same training on Multi30k with several sizes.
 
     DRAGOMAN_DATA=FOLDER python benchmarks/vocabulary.py [--sizes 1000 4000] [--pairs 29000 7000] [--steps N]
 
-FOLDER/multi30k holds the untokenised files. Every training sees the same number of pairs: a step counts pairs
-because the same text has fewer tokens with a larger vocabulary. `--pairs` takes only the first pairs of the
-corpus, to see the best size move. Scores are those of the validation set at the last step, beam 5.
+FOLDER/multi30k holds the untokenised files. Every training sees the same number of pairs: a step is counted
+in pairs because the same text has fewer tokens with a larger vocabulary. `--pairs` uses only the first pairs
+of the corpus, to show how the best size changes. Scores are those of the validation set at the last step,
+beam 5.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 32_768)
 
 
 def prepare(folder: Path, size: int, pairs: int) -> Card:
-    """A data set of the first pairs, with the vocabulary asked for."""
+    """Prepare a data set of the first pairs with this vocabulary size; returns its card."""
     corpus = Path(os.environ["DRAGOMAN_DATA"], "multi30k")
     for language in ("en", "de"):
         lines = gzip.decompress((corpus / f"train.{language}.gz").read_bytes()).splitlines(keepends=True)
@@ -41,7 +42,7 @@ def prepare(folder: Path, size: int, pairs: int) -> Card:
 
 
 def train(folder: Path, steps: int, seed: int) -> saved_state.SavedState:
-    """What the last checkpoint says."""
+    """Train; returns the saved state of the last checkpoint."""
     settings = {
         "data.unit": "pairs",
         "data.step": PAIRS_PER_STEP,
@@ -65,12 +66,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--pairs", type=int, nargs="+", default=[29_000])
-    parser.add_argument("--steps", type=int, default=1_100)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="vocabulary sizes")
+    parser.add_argument("--pairs", type=int, nargs="+", default=[29_000], help="corpus sizes (29000)")
+    parser.add_argument("--steps", type=int, default=1_100, help="steps of each training (1100)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of each training (1)")
     arguments = parser.parse_args()
-    print(" pairs  asked  pieces  tokens/side  s/step    BLEU    chrF", flush=True)
+    print(" pairs   size  pieces  tokens/side  s/step    BLEU    chrF", flush=True)
     for pairs in arguments.pairs:
         for size in arguments.sizes:
             with tempfile.TemporaryDirectory() as name:

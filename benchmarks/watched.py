@@ -1,6 +1,6 @@
-"""A training watched from outside: CPU-seconds and memory of its processes, the same way whoever trains.
+"""Watches a training from outside: CPU-seconds and memory of its processes, measured alike for every trainer.
 
-When a step ended is for the training to say; what it had cost by then is read from /proc, 20 times a second.
+The training itself reports when a step ended; its cost until then is read from /proc, 20 times a second.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-_LOOK_SECONDS = 0.05
+_SAMPLE_SECONDS = 0.05
 _MOST_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class Watched:
-    started: float  # Unix time at which the command was given
-    times: np.ndarray  # of each look, Unix time
-    cpu_seconds: np.ndarray  # so far, of all processes that train
-    peak_bytes: np.ndarray  # so far, of the one with the most resident memory
+    started: float  # Unix time at which the command started
+    times: np.ndarray  # Unix time of each sample
+    cpu_seconds: np.ndarray  # until then, of all processes that train
+    peak_bytes: np.ndarray  # until then, of the process with the most resident memory
 
     def cpu_between(self, begin: float, end: float) -> float:
         begun, ended = np.interp((begin, end), self.times, self.cpu_seconds)
@@ -42,42 +42,42 @@ def watch(
     processes: int,
     environment: Mapping[str, str],
     cores: Sequence[int],
-    said: Path,
+    log: Path,
 ) -> Watched:
-    """Runs a command to its end on these cores. `trains` tells which of its processes are to be counted."""
+    """Run a command to its end on these cores; `trains` tells which of its processes count."""
     pinned = ["taskset", "-c", ",".join(map(str, cores)), *command]
-    with open(said, "w") as output:
+    with open(log, "w") as output:
         started = time.time()
         process = psutil.Popen(
             pinned, env=dict(environment), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            looks = _look(process, trains, processes, started + _MOST_SECONDS)
+            samples = _sample(process, trains, processes, started + _MOST_SECONDS)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             code = process.wait()
-    if code or not looks:
-        raise RuntimeError(f"{' '.join(command)}: ended with {code}\n{said.read_text()[-4000:]}")
-    times, cpu_seconds, peak_bytes = np.array(looks).T
+    if code or not samples:
+        raise RuntimeError(f"{' '.join(command)}: ended with {code}\n{log.read_text()[-4000:]}")
+    times, cpu_seconds, peak_bytes = np.array(samples).T
     return Watched(started, times, cpu_seconds, peak_bytes)
 
 
-def _look(
+def _sample(
     process: psutil.Popen, trains: Callable[[psutil.Process], bool], processes: int, until: float
 ) -> list[tuple[float, float, float]]:
-    looks: list[tuple[float, float, float]] = []
-    found: list[psutil.Process] = []
+    samples: list[tuple[float, float, float]] = []
+    training: list[psutil.Process] = []
     while process.poll() is None and time.time() < until:
         with suppress(psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
-            if len(found) < processes:
-                found = [each for each in (process, *process.children(recursive=True)) if trains(each)]
+            if len(training) < processes:
+                training = [each for each in (process, *process.children(recursive=True)) if trains(each)]
             else:
-                times = [each.cpu_times() for each in found]
+                times = [each.cpu_times() for each in training]
                 cpu_seconds = sum(used.user + used.system for used in times)
-                looks.append((time.time(), cpu_seconds, max(map(_peak_bytes, found))))
-        time.sleep(_LOOK_SECONDS)
-    return looks
+                samples.append((time.time(), cpu_seconds, max(map(_peak_bytes, training))))
+        time.sleep(_SAMPLE_SECONDS)
+    return samples
 
 
 def _peak_bytes(process: psutil.Process) -> float:

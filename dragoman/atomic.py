@@ -1,8 +1,8 @@
-"""Files and folders that appear under their name whole, or not at all.
+"""Writes files and folders that appear under their name complete, or not at all.
 
-They are written as NAME.unfinished and renamed when they are done. What is replaced passes on its mode and
-owner; what is new gets the mode that the umask leaves. A link stays, and the file it points at is replaced.
-Devices, pipes and open descriptors (/dev/stdout) have no old content to keep: they are written to directly.
+They are written as NAME.unfinished and renamed at the end. A replaced file or folder passes on its mode and
+owner; a new one gets the mode that the umask leaves. A link stays, and the file it points at is replaced.
+Devices, pipes and open descriptors (/dev/stdout) have no old content to keep, so they are written directly.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import BinaryIO
 
 from dragoman.errors import UsageError, naming
 
-UNFINISHED = ".unfinished"  # ending of what is still being written, or was when its writer was killed
+UNFINISHED = ".unfinished"  # ending of the temporary name; a killed process leaves it behind
 
 
 @contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
-    """A folder to fill; it takes its name only when the block ends well.
+    """A folder to fill. It gets its name only if the block ends without an error.
 
-    The name must be free, or an empty folder. What a killed process left
-    under the temporary name is removed by the next attempt.
+    The name must be free, or belong to an empty folder. The next attempt removes what a killed process left
+    under the temporary name.
     """
     with naming(folder):
         folder = destination(folder)
@@ -46,7 +46,7 @@ def appearing(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write; it takes its name only when the block ends well, and until then the old one stays."""
+    """A file to write. It replaces the old one only if the block ends without an error."""
     with naming(path):
         path = destination(path)
         if _is_descriptor(path) or (path.exists() and not path.is_file()):
@@ -65,15 +65,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Replaces a file's content in one move: a reader sees the old or the new, never a part."""
+    """Replaces a file's content at once: a reader sees the old or the new content, never a part."""
     with replacing(path) as file:
         file.write(content)
 
 
 def destination(path: Path) -> Path:
-    """The place that a name stands for. A user's own links are followed; those of other users are an error.
+    """The path that a name leads to. It follows the user's own links; a link of another user is an error.
 
-    Whoever may write to a folder, such as /tmp, could put a link there that points at our user's files.
+    Anyone who may write to a folder, such as /tmp, could put a link there that points at our user's files.
     """
     for _ in range(_MOST_LINKS):
         if _is_descriptor(path) or not path.is_symlink():
@@ -84,11 +84,11 @@ def destination(path: Path) -> Path:
     raise UsageError("is a link that leads in a circle", path=path)
 
 
-_MOST_LINKS = 40  # one after the other, as the kernel's
+_MOST_LINKS = 40  # in a row; the kernel's own limit
 
 
 def remove(path: Path) -> None:
-    """A file, a link (never what it points at) or a folder; or nothing."""
+    """Removes a file, a folder or a link (never what the link points at), if there is one."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -96,14 +96,14 @@ def remove(path: Path) -> None:
 
 
 def take_name(unfinished: Path, path: Path) -> None:
-    """A file that is written to its end replaces the one of that name."""
+    """Renames a completely written file, which replaces any file of that name."""
     sync(unfinished)
     unfinished.replace(path)
     sync(path.parent)
 
 
 def sync(path: Path) -> None:
-    """Until this returns, a power cut may leave a renamed file empty."""
+    """Writes a file or folder to the disk. Until then, a power cut may leave a renamed file empty."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -112,16 +112,16 @@ def sync(path: Path) -> None:
 
 
 def _created(path: Path, before: Path) -> BinaryIO:
-    """A new file in place of `before`, closed to others until it has its mode."""
+    """A new file that will replace `before`. Other users cannot open it before it has its final mode."""
     path.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # a link put there meanwhile is an error
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # fails if somebody has put a link there
     descriptor = os.open(path, flags, 0o600 if before.exists() else 0o666)
     _pass_on(before, descriptor)
     return open(descriptor, "wb")
 
 
 def _pass_on(before: Path, after: Path | int) -> None:
-    """Owner and mode of what is replaced. Only root may give files away; some file systems know neither."""
+    """Copies owner and mode if possible: only root may give files away, some file systems have neither."""
     if before.exists():
         status = before.stat()
         with suppress(PermissionError):
@@ -131,5 +131,8 @@ def _pass_on(before: Path, after: Path | int) -> None:
 
 
 def _is_descriptor(path: Path) -> bool:
-    """A number in /proc/self/fd: where /dev/stdout and /dev/fd/3 lead. To open it again would truncate it."""
+    """Is this an open descriptor in /proc/self/fd, where /dev/stdout and /dev/fd/3 lead?
+
+    Opening it again would truncate the file behind it.
+    """
     return path.name.isdigit() and os.path.realpath(path.parent) == os.path.realpath("/proc/self/fd")

@@ -1,4 +1,4 @@
-"""Settings: TOML into frozen models, `--set` on top, checked before anything starts, written back whole."""
+"""Loads settings from TOML, applies `--set`, checks them before anything starts, and writes them back."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from dragoman.bounds import WIDEST_BEAM
 from dragoman.content import read_whole
+from dragoman.cost.size import OptimizerName
 from dragoman.errors import ConfigError
+from dragoman.exchange_way import LOCAL_STEPS, AskedMode, Wire
 
 _LARGEST_BYTES = 2**20  # of a config file
 
 
 class Section(BaseModel):
-    """A group of settings. Frozen: what a run was told stays what it was told."""
+    """A group of settings. They cannot change once they are loaded."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-# Upper ends of what can be asked for. They are no advice: past them no machine follows, or numbers overflow.
-_MOST = 10**12  # of anything that is counted over a whole run or corpus
+# Upper limits. They are not advice: beyond them numbers overflow, or no machine is large enough.
+_MOST = 10**12  # for anything counted over a whole run or corpus
 _MOST_SEED = 2**63 - 1  # TOML's and torch's largest whole number
 _MOST_WIDTH = 2**17
 _MOST_FLOAT = 1e38  # single precision
@@ -38,16 +40,39 @@ _LONGEST_SECONDS = 7 * 86_400.0
 class CleanRules(Section):
     """Which training pairs are dropped. Held-out pairs are never dropped: that would change the test."""
 
-    min_words: int = Field(1, ge=1, le=_MOST, description="fewest words on either side, split at white space")
-    max_words: int = Field(80, ge=1, le=_MOST, description="most words on either side")
-    max_ratio: float = Field(9.0, gt=1, le=1e6, description="longer side over shorter side, in words")
-    drop_control_characters: bool = Field(True, description="NUL, U+2028, U+0085 and their like")
-    drop_identical: bool = Field(True, description="source equals target")
-    drop_duplicates: bool = Field(True, description="the same pair again")
-    drop_leakage: bool = Field(True, description="a source that also stands in dev or test")
-    check_script: bool = Field(False, description="most letters are of the language's script")
-    check_language: bool = Field(False, description="the language is recognised (needs dragoman[language])")
-    normalise: Literal["NFC", "none"] = Field("NFC", description="Unicode form of all text")
+    min_words: int = Field(
+        1,
+        ge=1,
+        le=_MOST,
+        description="pairs with fewer words than this on either side are dropped; words are split at "
+        "white space",
+    )
+    max_words: int = Field(
+        80, ge=1, le=_MOST, description="pairs with more words than this on either side are dropped"
+    )
+    max_ratio: float = Field(
+        9.0,
+        gt=1,
+        le=1e6,
+        description="pairs are dropped if one side has more than this many times the other's words",
+    )
+    drop_control_characters: bool = Field(
+        True,
+        description="drop pairs with control characters or line separators (NUL, U+2028, U+0085 and "
+        "the like)",
+    )
+    drop_identical: bool = Field(True, description="drop pairs whose source and target are equal")
+    drop_duplicates: bool = Field(True, description="drop repetitions of a pair")
+    drop_leakage: bool = Field(True, description="drop pairs whose source is also in dev or test")
+    check_script: bool = Field(
+        False,
+        description="drop pairs in which fewer than half of a side's letters are of its language's script",
+    )
+    check_language: bool = Field(
+        False,
+        description="drop pairs in which a side is recognised as another language (needs dragoman[language])",
+    )
+    normalise: Literal["NFC", "none"] = Field("NFC", description="Unicode normalisation of all text")
 
     @model_validator(mode="after")
     def _limits_fit(self) -> Self:
@@ -57,35 +82,47 @@ class CleanRules(Section):
 
 
 class VocabularySettings(Section):
-    """How subwords are learnt."""
+    """How the subword vocabulary is learnt."""
 
     size: int | None = Field(
         None,
         ge=16,
         le=10**6,
-        description="pieces, the four special ones included; absent: as many as suit the corpus",
+        description="number of subword pieces, including the four special ones; absent: chosen by "
+        "the size of the corpus",
     )
     sample_pairs: int = Field(
-        250_000, ge=1, le=_MOST, description="pairs to learn from, drawn by seed (about 1 GB)"
+        250_000,
+        ge=1,
+        le=_MOST,
+        description="most training pairs to learn the pieces from, drawn by seed (the default needs "
+        "about 1 GB)",
     )
     rarest_character: float = Field(
-        1e-6, ge=0, lt=1, description="share of the text that a character must have to get a piece"
+        1e-6,
+        ge=0,
+        lt=1,
+        description="smallest share of the text that earns a character a piece; rarer characters are unknown",
     )
 
 
 class HeldOutSettings(Section):
-    """What is set aside when no dev set is given."""
+    """The dev set that is split off when none is given."""
 
     pairs: int = Field(
-        2_000, ge=1, le=_MOST, description="pairs held out of training as dev, if none is given"
+        2_000, ge=1, le=_MOST, description="training pairs to set aside as the dev set if none is given"
     )
-    most_share: float = Field(0.05, gt=0, lt=1, description="but never more than this share of all pairs")
+    most_share: float = Field(
+        0.05, gt=0, lt=1, description="the dev set takes at most this share of all pairs"
+    )
 
 
 class Preparation(Section):
-    """Everything `dragoman prepare` can be told beside its files."""
+    """All settings of `dragoman prepare`."""
 
-    seed: int = Field(1, ge=0, le=_MOST_SEED, description="for the vocabulary sample and the held-out pairs")
+    seed: int = Field(
+        1, ge=0, le=_MOST_SEED, description="seed for the vocabulary sample and the held-out pairs"
+    )
     clean: CleanRules = CleanRules()
     vocabulary: VocabularySettings = VocabularySettings()
     held_out: HeldOutSettings = HeldOutSettings()
@@ -95,16 +132,31 @@ class Preparation(Section):
 
 
 class Model(Section):
-    """The Transformer's measures. The defaults are Transformer-base."""
+    """The size of the Transformer. The defaults are Transformer-base."""
 
-    width: int = Field(512, ge=8, le=_MOST_WIDTH, description="of every layer's input and output")
-    heads: int = Field(8, ge=1, le=_MOST_WIDTH, description="attention heads; must divide the width")
-    encoder_layers: int = Field(6, ge=1, le=1_000, description="layers that read the source")
-    decoder_layers: int = Field(6, ge=1, le=1_000, description="layers that write the translation")
+    width: int = Field(
+        512,
+        ge=8,
+        le=_MOST_WIDTH,
+        description="size of every layer's input and output; even, and a multiple of model.heads",
+    )
+    heads: int = Field(
+        8, ge=1, le=_MOST_WIDTH, description="attention heads of each layer; must divide model.width"
+    )
+    encoder_layers: int = Field(
+        6, ge=1, le=1_000, description="layers of the encoder, which reads the source"
+    )
+    decoder_layers: int = Field(
+        6, ge=1, le=1_000, description="layers of the decoder, which writes the translation"
+    )
     feedforward: int = Field(2048, ge=1, le=_MOST_WIDTH, description="inner width of the feed-forward blocks")
-    dropout: float = Field(0.1, ge=0, lt=1, description="after embedding and at the end of each block")
-    attention_dropout: float = Field(0.1, ge=0, lt=1, description="on attention weights")
-    feedforward_dropout: float = Field(0.1, ge=0, lt=1, description="inside the feed-forward blocks")
+    dropout: float = Field(
+        0.1, ge=0, lt=1, description="dropout rate after the embedding and at the end of each block"
+    )
+    attention_dropout: float = Field(0.1, ge=0, lt=1, description="dropout rate on attention weights")
+    feedforward_dropout: float = Field(
+        0.1, ge=0, lt=1, description="dropout rate inside the feed-forward blocks"
+    )
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:
@@ -114,62 +166,97 @@ class Model(Section):
 
 
 class Data(Section):
-    """How much a step holds. The step does not depend on the number of ranks."""
+    """How much a step holds. A step is the same for any number of ranks."""
 
     unit: Literal["tokens", "pairs"] = Field("tokens", description="what data.step and data.microbatch count")
     step: int = Field(
-        25_000, ge=1, le=10**9, description="size of a step over all ranks (tokens are counted per side)"
+        25_000,
+        ge=1,
+        le=10**9,
+        description="size of a step over all ranks; in tokens, a pair counts as the mean of its two sides",
     )
-    microbatch: int = Field(3_125, ge=1, le=10**9, description="most in one forward and backward pass")
+    microbatch: int = Field(
+        3_125, ge=1, le=10**9, description="largest size of one forward and backward pass on one rank"
+    )
     split: int = Field(
-        1, ge=1, le=10**6, description="compute each microbatch in this many parts: less memory, same step"
+        1,
+        ge=1,
+        le=10**6,
+        description="parts in which each microbatch is computed; more parts need less memory and "
+        "give the same step",
     )
 
 
 class Train(Section):
-    """Steps, learning rate, optimizer."""
+    """Steps, learning rate and optimizer."""
 
-    seed: int = Field(1, ge=0, le=_MOST_SEED, description="for initial weights, order of pairs and dropout")
-    steps: int = Field(100_000, ge=1, le=_MOST, description="optimizer updates")
+    seed: int = Field(
+        1, ge=0, le=_MOST_SEED, description="seed for the initial weights, the order of pairs and dropout"
+    )
+    steps: int = Field(100_000, ge=1, le=_MOST, description="optimizer updates in the run")
     minutes: float = Field(
         0.0,
         ge=0,
         le=10**7,
-        description="time for the run: steps, warm-up, evaluations and checkpoints are fitted to it; "
-        "0 takes them as they are",
+        description="minutes for the whole run: steps, warm-up, evaluations and checkpoints are "
+        "fitted to them; 0: no fitting",
     )
     fitted_at: int = Field(
         0,
         ge=0,
         le=_MOST,
-        description="the step at which a run chose its steps by train.minutes; it writes this",
+        description="the step at which the run fitted itself to train.minutes; the run writes this, "
+        "leave it out",
     )
     stop_at: int = Field(
-        0, ge=0, le=_MOST, description="stop here as by SIGTERM: saved, not evaluated; 0 is never"
+        0,
+        ge=0,
+        le=_MOST,
+        description="stop after this step as on SIGTERM, with a checkpoint but no evaluation; 0: never",
     )
     schedule: Literal["transformer", "inverse_sqrt", "linear", "cosine", "constant"] = Field(
         "transformer", description="how the learning rate changes over the steps"
     )
     rate: float = Field(
-        2.0, gt=0, le=_MOST_FLOAT, description="factor of the transformer schedule; peak rate of the others"
+        2.0, gt=0, le=_MOST_FLOAT, description="peak learning rate; for the transformer schedule, a factor"
     )
-    warmup_steps: int = Field(8_000, ge=0, le=_MOST, description="steps over which the rate rises")
-    optimizer: Literal["adam", "adamw", "muon"] = Field(
-        "adam", description="muon: Muon for the matrices of the layers, AdamW for the rest"
+    warmup_steps: int = Field(
+        8_000, ge=0, le=_MOST, description="steps over which the learning rate rises to its peak"
+    )
+    optimizer: OptimizerName = Field(
+        "adam", description="muon: Muon for the layers' matrices, AdamW for the rest"
     )
     beta1: float = Field(0.9, ge=0, lt=1, description="Adam: decay of the running mean of gradients")
     beta2: float = Field(
         0.997, ge=0, lt=1, description="Adam: decay of the running mean of squared gradients"
     )
-    epsilon: float = Field(1e-9, gt=0, le=1, description="Adam: keeps it from dividing by zero")
-    weight_decay: float = Field(0.0, ge=0, le=1_000, description="AdamW and Muon: how fast matrices shrink")
-    label_smoothing: float = Field(
-        0.1, ge=0, lt=1, description="share of the target spread evenly over all pieces"
+    epsilon: float = Field(1e-9, gt=0, le=1, description="Adam: small number that prevents division by zero")
+    weight_decay: float = Field(
+        0.0,
+        ge=0,
+        le=1_000,
+        description="AdamW and Muon: each step shrinks the matrices by this times the learning rate",
     )
-    clip_norm: float = Field(0.0, ge=0, le=_MOST_FLOAT, description="largest gradient norm (0: no limit)")
-    precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the computation on GPUs")
+    label_smoothing: float = Field(
+        0.1,
+        ge=0,
+        lt=1,
+        description="share of each target's probability that is spread evenly over all pieces",
+    )
+    clip_norm: float = Field(
+        0.0,
+        ge=0,
+        le=_MOST_FLOAT,
+        description="gradients with a larger norm are scaled down to this norm; 0: no limit",
+    )
+    precision: Literal["fp32", "bf16", "fp16"] = Field(
+        "fp32", description="number format of computation on GPUs; a CPU always computes in fp32"
+    )
     most_bad_steps: int = Field(
-        20, ge=1, le=_MOST, description="non-finite steps in a row before the run is stopped"
+        20,
+        ge=1,
+        le=_MOST,
+        description="the run stops after this many steps in a row with non-finite gradients",
     )
 
     @model_validator(mode="after")
@@ -180,40 +267,47 @@ class Train(Section):
 
 
 class Sync(Section):
-    """How ranks meet."""
+    """How ranks exchange gradients."""
 
-    mode: Literal["auto", "allreduce", "diloco"] = Field(
-        "allreduce", description="auto measures at the start and picks wire, hierarchy and bucket size"
+    mode: AskedMode = Field(
+        "allreduce",
+        description="allreduce exchanges in every step, diloco every few; auto is allreduce with wire, "
+        "hierarchy and bucket size chosen by measurement",
     )
-    wire: Literal["fp32", "bf16"] | None = Field(
-        None, description="of gradients between hosts; absent: auto picks, else fp32"
+    wire: Wire | None = Field(
+        None, description="number format of gradients between hosts; absent: fp32, or chosen by auto"
     )
     hierarchical: bool | None = Field(
-        None, description="only one rank per host uses the network; absent: auto picks, else false"
+        None, description="let only one rank per host use the network; absent: false, or chosen by auto"
     )
     bucket_mb: float | None = Field(
         None,
         gt=0,
         le=1024,
-        description="MiB of gradients sent together; absent: chosen by the measured link",
+        description="MiB of gradients sent together; absent: 25 on one host, else chosen by the "
+        "measured link",
     )
     inner_steps: int = Field(
-        16, ge=1, le=10**6, description="DiLoCo: steps of a replica between two exchanges"
+        LOCAL_STEPS, ge=1, le=10**6, description="DiLoCo: steps of each replica between two exchanges"
     )
     outer_rate: float = Field(0.7, gt=0, le=1_000, description="DiLoCo: learning rate of the outer step")
     outer_momentum: float = Field(
-        0.5, ge=0, lt=1, description="DiLoCo: Nesterov momentum of the outer step (0: none)"
+        0.5, ge=0, lt=1, description="DiLoCo: Nesterov momentum of the outer step; 0: none"
     )
     timeout_seconds: float = Field(
-        600.0, ge=1, le=_LONGEST_SECONDS, description="a rank silent for this long counts as dead"
+        600.0, ge=1, le=_LONGEST_SECONDS, description="a rank that is silent for this long counts as dead"
     )
+
+    @property
+    def bucket_bytes(self) -> int | None:
+        return max(1, int(self.bucket_mb * 2**20)) if self.bucket_mb else None
 
 
 class Evaluate(Section):
-    """What is scored during training, on the data set's dev part."""
+    """How the model is scored during training, on the dev part of the data set."""
 
     every: int = Field(1_000, ge=1, le=_MOST, description="steps between evaluations")
-    beam: int = Field(4, ge=1, le=WIDEST_BEAM, description="width of the search (1: greedy)")
+    beam: int = Field(4, ge=1, le=WIDEST_BEAM, description="hypotheses that the search keeps; 1: greedy")
     length_penalty: float = Field(
         0.6,
         ge=0,
@@ -221,35 +315,41 @@ class Evaluate(Section):
         description="a hypothesis's score is divided by its length to this power, as in CTranslate2",
     )
     train_sample_pairs: int = Field(
-        1_000, ge=1, le=10**7, description="training pairs scored like the dev part"
+        1_000,
+        ge=1,
+        le=10**7,
+        description="training pairs scored in the same way as the dev part, for comparison",
     )
     samples: int = Field(3, ge=0, le=10_000, description="translations shown at each evaluation")
     metric: Literal["bleu", "chrf", "loss"] = Field(
         "bleu", description="the score that decides which checkpoint is best"
     )
     patience: int = Field(
-        0, ge=0, le=_MOST, description="stop after this many evaluations without improvement (0: never)"
+        0,
+        ge=0,
+        le=_MOST,
+        description="stop after this many evaluations in a row without improvement; 0: never",
     )
 
 
 class Checkpoint(Section):
-    """What is kept on disk."""
+    """When checkpoints are written, and which are kept."""
 
     every: int = Field(1_000, ge=1, le=_MOST, description="steps between checkpoints")
     keep_last: int = Field(
-        2, ge=1, le=_MOST, description="newest checkpoints kept; two survive damage to one"
+        2, ge=1, le=_MOST, description="newest checkpoints to keep; with two, the run survives damage to one"
     )
-    keep_best: int = Field(1, ge=1, le=_MOST, description="best checkpoints kept, by evaluate.metric")
+    keep_best: int = Field(1, ge=1, le=_MOST, description="best checkpoints to keep, by evaluate.metric")
 
 
 class Measure(Section):
-    """What is written down."""
+    """How often progress is logged."""
 
     every: int = Field(50, ge=1, le=_MOST, description="steps between two lines in the log")
 
 
 class Training(Section):
-    """Everything `dragoman train` can be told beside its folders."""
+    """All settings of `dragoman train`."""
 
     model: Model = Model()
     data: Data = Data()
@@ -266,7 +366,7 @@ _LONGEST_SHOWN = 60  # characters of a wrong value
 
 
 def located(path: Path | None) -> Path | None:
-    """The file, or the one of that name that comes with dragoman: `transformer-tiny`, configs/demo.toml."""
+    """The path itself if it exists, else the shipped config of that name: `demo`, configs/demo.toml."""
     if path is None or path.exists():
         return path
     shipped = {file.stem: file for file in sorted((Path(__file__).parent / "configs").glob("*.toml"))}
@@ -282,7 +382,7 @@ M = TypeVar("M", bound=Section)
 def load(
     model: type[M], path: Path | None = None, overrides: Sequence[str] = (), defaults: Sequence[str] = ()
 ) -> M:
-    """The settings of a file, with `key=value` overrides on top, and `key=value` defaults below."""
+    """The settings of a file, after `key=value` overrides; `key=value` defaults fill in what is left out."""
     given = _read(path) if path else ""
     try:
         values = tomllib.loads(given)
@@ -299,17 +399,17 @@ def load(
 
 
 def text(settings: Section) -> str:
-    """The settings as TOML, every one of them, each with its meaning beside it."""
+    """All settings as TOML, each with its meaning as a comment."""
     return tomlkit.dumps(_document(settings))
 
 
 def write(settings: Section, path: Path) -> None:
-    """The same as a file."""
+    """Writes the TOML of `text` to a file."""
     path.write_text(text(settings), encoding="utf-8")
 
 
 def flat(settings: Section, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every setting under its dotted name."""
+    """Yields every setting with its dotted name."""
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if isinstance(value, Section):
@@ -319,7 +419,7 @@ def flat(settings: Section, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What `flat` made of settings, as a model takes it again."""
+    """The inverse of `flat`: nested sections that a model can validate."""
     whole: dict[str, Any] = {}
     for key, value in values.items():
         *sections, name = key.split(".")
@@ -358,7 +458,7 @@ def _apply(values: dict[str, Any], override: str, replace: bool = True) -> None:
 def _explain(
     error: ValidationError, model: type[Section], path: Path | None, text: str, overrides: Sequence[str]
 ) -> ConfigError:
-    """Pydantic's findings as one error: the key, what was found, what was expected, the nearest known key."""
+    """One error for all of pydantic's findings: key, value, what was expected and the nearest known key."""
     overridden = tuple(override.partition("=")[0] for override in overrides)
     messages = []
     first_line = None
@@ -381,7 +481,7 @@ def _explain(
 
 
 def _shown(value: Any) -> str:
-    """What was given, or the beginning of it."""
+    """The value as text, shortened if it is long."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # thousands of digits, or of tables in tables
@@ -403,7 +503,7 @@ def _nearest(key: str, model: type[Section]) -> str:
 
 
 def _line_of(text: str, location: tuple[Any, ...]) -> int | None:
-    """The line of a file on which a key stands, to point at it."""
+    """The number of the line that sets a key, or None if no line does."""
     *sections, name = (str(part) for part in location) if location else ("",)
     wanted, current = ".".join(sections), ""
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""`dragoman demo`: the whole flow on the built-in corpus, offline, in minutes."""
+"""`dragoman demo`: runs every stage on the built-in corpus, offline, in minutes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.evaluate import heldout, system
 from dragoman.evaluate.heldout import HeldOut
 from dragoman.explain.run import explain
-from dragoman.launch import local
+from dragoman.launch import ranks
 from dragoman.measure import database
 from dragoman.measure.quality import bleu
 from dragoman.progress import Reporter
@@ -30,17 +30,17 @@ _SHOWN = 5
 
 
 def run(folder: Path, reporter: Reporter) -> str:
-    """Prepares, trains, evaluates, translates and reports; what came of it, in words."""
+    """Prepares, trains, evaluates, translates and reports; returns the results as text."""
     data_path, run_path = folder / "data" / "demo", folder / "runs" / "demo"
     job = resolve(PrepareRequest(["demo"], data_path), reporter)
     prepare(job, data_path, reporter)
     with as_file(files("dragoman") / "configs" / "demo.toml") as settings:
         words = ["train", str(settings), "--data", str(data_path), "--run", str(run_path)]
-        if local.run(words, _WORKERS):
-            raise DragomanError("the training of the demo failed", path=run_path)
+        if ranks.run_dragoman(words, _WORKERS):
+            raise DragomanError("the demo's training failed", path=run_path)
     records = database.read(RunFolder(run_path).records)
     if records.attempts[-1].reason != "finished":
-        raise DragomanError("the demo was stopped", path=run_path, hint="dragoman demo goes on with it")
+        raise DragomanError("the demo was stopped", path=run_path, hint="dragoman demo continues it")
     data = DataSet(data_path)
     reporter.note("Scoring the test sentences")
     held_out = heldout.of_part(data, "test")
@@ -63,7 +63,7 @@ def _shown(held_out: HeldOut, translations: Sequence[str]) -> list[str]:
 
 
 def _scores(held_out: HeldOut, translations: Sequence[str], training: Corpus) -> list[str]:
-    """The model beside what one gets without learning, on the same sentences."""
+    """BLEU of the model and of two baselines that learn nothing, on the same sentences."""
     sources, references = held_out.sources, held_out.references[0]
     score = bleu(translations, references)
     gloss = bleu([grammar.word_by_word(source) for source in sources], references)

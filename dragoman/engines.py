@@ -1,4 +1,4 @@
-"""A MODEL as users name it, opened by the engine that suits it: the one place that knows both engines."""
+"""Opens a MODEL as users name it with the engine that suits it; the only module that knows both engines."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def load(
     of: Literal["last", "best"] = "last",
     threads: int | None = None,
 ) -> Engine:
-    """A run, its best, a checkpoint or a folder in CTranslate2's format, ready to translate.
+    """Load a run, its best, a checkpoint or a folder in CTranslate2's format, ready to translate.
 
-    `auto` is CTranslate2 where it is installed, in the precision that the folder was stored in, which is
-    float32 for a run: int8 is faster but may cost quality, so it is for the user to choose. All cores unless
-    told. With `average` above 1, the mean of so many checkpoints.
+    The `auto` engine is CTranslate2 where it is installed. The `auto` precision is the one the folder was
+    stored in, float32 for a run: int8 is faster but may cost quality, so the user must choose it. `threads`
+    defaults to all cores. If `average` is above 1, that many checkpoints are averaged.
     """
     if threads is not None and not 1 <= threads <= _MOST_THREADS:
-        raise UsageError(f"{threads:,} threads, from 1 to {_MOST_THREADS} were expected")
+        raise UsageError(f"{threads:,} threads, expected 1 to {_MOST_THREADS}")
     contents.verify(model)
     if os.path.lexists(model / CTRANSLATE2_FILE):
         _check_folder_fits(model, engine, average)
@@ -47,7 +47,7 @@ def load(
         engine = "ctranslate2" if find_spec("ctranslate2") else "torch"
     if engine == "torch" and precision not in ("auto", "float32"):
         raise UsageError(
-            f"our own search computes in float32, not in {precision}", hint="--engine ctranslate2"
+            f"the torch engine computes in float32, not in {precision}", hint="--engine ctranslate2"
         )
     loaded, languages = saved_model.load_weights(model, average, of)
     if engine == "ctranslate2":
@@ -60,15 +60,15 @@ def load(
 def _check_folder_fits(model: Path, engine: EngineName, average: int) -> None:
     if engine == "torch":
         raise UsageError(
-            "a folder in CTranslate2's format: our own search cannot run it",
+            "a folder in CTranslate2's format, which the torch engine cannot run",
             path=model,
-            hint="--engine ctranslate2, or the run that it was made from",
+            hint="--engine ctranslate2, or the run it was exported from",
         )
     if average > 1:
         raise UsageError(
             "an exported model has no checkpoints to average",
             path=model,
-            hint="give the run, or export it again with --average",
+            hint="the run itself, or export it again with --average",
         )
 
 
@@ -79,7 +79,7 @@ def _converted(
     threads: int | None,
     model: Path,
 ) -> Engine:
-    """Through a temporary folder, gone as soon as CTranslate2 has read it: a second for a base model."""
+    """Open our weights with CTranslate2, through a temporary folder: this takes a second for a base model."""
     from dragoman.export import ctranslate2 as export
 
     with temporary.folder("dragoman-") as folder:

@@ -1,16 +1,16 @@
-"""What can go wrong for a user, as a tree:
+"""The errors a user can meet, as a tree:
 
 DragomanError        the run or check failed (exit code 1)
 ├── UsageError       wrong use: an option, an argument (exit code 2)
 │   └── ConfigError  a config file or a --set
-├── DataError        a file holds something it should not; of text and corpora, or one of these kinds:
+├── DataError        a file has bad content: text or a corpus, or one of these kinds of file:
 │   ├── DataSetError     a prepared data set: its card, its arrays, its vocabulary
 │   ├── CheckpointError  a checkpoint or a model folder, also an exported one
-│   ├── RecordsError     what a run wrote about itself: records.db, provenance.json, plan.json
+│   ├── RecordsError     a run's own records: records.db, provenance.json, plan.json
 │   └── LogError         a log or a recording of another program
 └── DownloadError    a file could not be fetched, or is not the one expected
 
-Each says what was found, where (file, line), and what to try. None of them shows a traceback.
+Each message says what was found, where (file and line), and what to try. None shows a traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 
 class DragomanError(Exception):
-    """A failure with its place and the next thing to try."""
+    """A failure, with the file and line it concerns and the next thing to try."""
 
     exit_code = 1
 
@@ -34,7 +34,7 @@ class DragomanError(Exception):
 
     @property
     def where(self) -> str:
-        """`file`, `file:line`, or nothing."""
+        """The place as `file` or `file:line`; empty if there is none."""
         if self.path is None:
             return ""
         return self.path if self.line is None else f"{self.path}:{self.line}"
@@ -69,7 +69,7 @@ class RecordsError(DataError):
 
 
 class LogError(DataError):
-    expected = "a log that can be read"
+    expected = "a readable log"
 
 
 class DownloadError(DragomanError):
@@ -78,7 +78,7 @@ class DownloadError(DragomanError):
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Gives an error of the system its place where it has none: "No space left on device" comes without."""
+    """Adds the path to a system error that names no file, such as "No space left on device"."""
     try:
         yield
     except OSError as error:
@@ -89,10 +89,10 @@ def naming(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def reading(path: Path | str, kind: type[DataError] = DataError, hint: str = "") -> Iterator[None]:
-    """Names the file, as an error of its kind, whatever goes wrong inside while its content is taken in.
+    """Turns any failure inside the block into an error of the given kind that names the file.
 
-    Nothing that a file holds may end as a bare KeyError. Keep the block to reading and parsing: a mistake
-    of ours elsewhere must not be blamed on the file.
+    Bad content must never reach the user as a bare KeyError. Put only reading and parsing into the block: a
+    mistake of ours elsewhere must not be blamed on the file.
     """
     try:
         with naming(path):
@@ -100,20 +100,20 @@ def reading(path: Path | str, kind: type[DataError] = DataError, hint: str = "")
     except (DragomanError, OSError):
         raise
     except MemoryError:
-        raise kind("asks for more memory than there is", path=path, hint=hint) from None
+        raise kind("needs more memory than this machine has", path=path, hint=hint) from None
     except Exception as error:
         raise kind(f"not {kind.expected} ({_in_words(error)})", path=path, hint=hint) from error
 
 
-_MOST_CHARACTERS = 200  # of a foreign message: some quote the whole content of the file
+_MOST_CHARACTERS = 200  # of another library's message: some quote the whole content of the file
 
 
 def _in_words(error: Exception) -> str:
-    """One line of what another library has to say."""
+    """Another library's error in one line."""
     if isinstance(error, KeyError) and error.args:
         return f"{error.args[0]!r} is missing"
-    if found := getattr(error, "errors", None):  # pydantic's: a list of places with what is wrong there
-        first = found()[0]
+    if list_errors := getattr(error, "errors", None):  # pydantic: a list of places and what is wrong there
+        first = list_errors()[0]
         place = ".".join(map(str, first["loc"]))
         return (f"{place}: {first['msg']}" if place else str(first["msg"]))[:_MOST_CHARACTERS]
     lines = str(error).splitlines()

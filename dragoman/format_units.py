@@ -1,4 +1,4 @@
-"""Numbers as a reader says them: rounded, with a unit."""
+"""Formats numbers for people: rounded, with a unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NAMED_HOSTS = 3
 
 
 def seconds(value: float) -> str:
-    """47 ms, 1.93 s, 12 min 5 s, 3 h 20 min, 2 d 4 h."""
+    """A duration: 47 ms, 1.93 s, 12 min 5 s, 3 h 20 min, 2 d 4 h."""
     if value < 0:
         return f"-{seconds(-value)}"
     if value < 0.0995:
@@ -24,7 +24,7 @@ def seconds(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes, in powers of ten, as disks and links are sold."""
+    """A number of bytes, in powers of ten, as disks and links are sold."""
     return _scaled(value, ("bytes", "kB", "MB", "GB", "TB", "PB"))
 
 
@@ -44,7 +44,7 @@ def count(value: float) -> str:
 
 
 def counted(number: int, noun: str, several: str = "") -> str:
-    """1 step, 2,000 steps; `several` where an s does not make the plural."""
+    """1 step, 2,000 steps. `several` is the plural if it is not formed with an s."""
     return f"{number:,} {noun if number == 1 else several or noun + 's'}"
 
 
@@ -58,7 +58,7 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def hosts(names: Sequence[str]) -> str:
-    """The first few by name, the others by number: a sentence with 64 names is not read."""
+    """The first few names, then how many more there are: nobody reads a sentence with 64 names."""
     more = len(names) - NAMED_HOSTS
     return listed([*names[:NAMED_HOSTS], f"{more} more"] if more > 0 else names)
 

@@ -1,6 +1,6 @@
-"""What a path that a user gave seems to be, by the files that mark it: a run, a data set, a model.
+"""Tells whether a path is a run, a data set or a model, by the files in it.
 
-Every command that takes a RUN, DATA or MODEL refuses the wrong kind by `refused`, in the same words.
+Every command that takes a RUN, DATA or MODEL reports the wrong kind with `refused`, in the same words.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dragoman.rundir import RunFolder
 Kind = Literal["run", "data set", "model"]
 
 _HINTS: dict[Kind, str] = {
-    "run": "a run folder made by: dragoman train CONFIG --data DATA --run RUN",
+    "run": "give a run folder made with: dragoman train CONFIG --data DATA --run RUN",
     "data set": "make one with: dragoman prepare ... -o DATA",
     "model": "give a run folder, its best, one of its checkpoints, or an exported model",
 }
-# Files, the kind that they mark together, and its name. The first of which all are there decides.
+# Files, the kind they mark together, and its name. The first row whose files all exist decides.
 _MARKS: tuple[tuple[tuple[str, ...], Kind, str], ...] = (
     (("card.json",), "data set", "a data set"),
     (("records.db",), "run", "a run"),
@@ -29,14 +29,14 @@ _MARKS: tuple[tuple[tuple[str, ...], Kind, str], ...] = (
     (("config.toml", "checkpoints"), "run", "a run without records"),
     (("provenance.json",), "run", "a run that has not begun"),
 )
-_MOST_LOOKED_AT = 200  # entries of a folder, for what was perhaps meant
+_MOST_ENTRIES = 200  # of a folder that are searched for a suggestion
 
 
 def kind(path: Path) -> tuple[Kind | None, str]:
-    """The kind, if it is one of ours, and what it is in words, for after `is`."""
-    for marks, found, name in _MARKS:
+    """The path's kind, or None if it is none of ours, and a description to follow `is`."""
+    for marks, marked_kind, name in _MARKS:
         if all(os.path.lexists(path / mark) for mark in marks):
-            return found, f"{name} (it has {marks[0]})"
+            return marked_kind, f"{name} (it has {marks[0]})"
     if not path.exists():
         return None, "not there"
     if not path.is_dir():
@@ -45,34 +45,34 @@ def kind(path: Path) -> tuple[Kind | None, str]:
 
 
 def refused(path: Path, wanted: Kind) -> UsageError:
-    """The error for a path that is not what was asked for."""
-    found, seems = kind(path)
+    """The error for a path of the wrong kind."""
+    actual, description = kind(path)
     what = {"run": "no run here", "data set": "no data set here", "model": "no model here"}[wanted]
-    instead = f", not a {wanted}" if found not in (None, wanted) else ""
+    instead = f", not a {wanted}" if actual not in (None, wanted) else ""
     return UsageError(
-        f"{what}: it is {seems}{instead}", path=path, hint=_meant(path, wanted) or _HINTS[wanted]
+        f"{what}: it is {description}{instead}", path=path, hint=_suggestion(path, wanted) or _HINTS[wanted]
     )
 
 
 def check_for_run(path: Path) -> None:
-    """That a run may be written there: over a data set or a model it would be lost among its files."""
-    found, _ = kind(path)
-    if found not in (None, "run"):
+    """Raises if the path is a data set or a model: a run must not be written among its files."""
+    actual, _ = kind(path)
+    if actual not in (None, "run"):
         raise refused(path, "run")
 
 
-def _meant(path: Path, wanted: Kind) -> str:
-    """A neighbour that is of the kind: the run of a checkpoint, a data set in a folder of several."""
+def _suggestion(path: Path, wanted: Kind) -> str:
+    """A nearby path of the wanted kind: the run of a checkpoint, or a data set in a folder of several."""
     if wanted == "run" and path.parent.name in ("checkpoints", "replicas"):
         run = path.parent.parent
-        return f"its run: {run}" if RunFolder(run).records.exists() else ""
+        return f"give its run: {run}" if RunFolder(run).records.exists() else ""
     inside = [entry for entry in _entries(path) if kind(entry)[0] == wanted]
-    return f"inside it: {', '.join(map(str, inside[:3]))}" if inside else ""
+    return f"give one inside it: {', '.join(map(str, inside[:3]))}" if inside else ""
 
 
 def _entries(path: Path) -> list[Path]:
     try:
-        with os.scandir(path) as found:
-            return sorted(path / entry.name for entry, _ in zip(found, range(_MOST_LOOKED_AT), strict=False))
+        with os.scandir(path) as entries:
+            return sorted(path / entry.name for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False))
     except OSError:
         return []

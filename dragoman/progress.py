@@ -1,4 +1,4 @@
-"""How long work shows itself: a bar on a terminal, a plain line now and then in a log, or nothing."""
+"""Shows the progress of long work: as a bar on a terminal, as lines at intervals in a log, or not at all."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _LINE_SECONDS = 10.0  # between two lines in a log
 
 
 class Stage:
-    """One piece of work under way. This one shows nothing; the others draw."""
+    """One piece of work in progress. This one shows nothing; subclasses do."""
 
     def at(self, done: float, total: float | None = None) -> None:
-        """So much is done, of so much where that is known."""
+        """Shows how much is done, out of the total if that is known."""
 
 
 class Reporter:
-    """Shows nothing: for tests, and for callers with no reader."""
+    """Shows nothing: for tests, and for callers that nobody watches."""
 
     def note(self, text: str) -> None:
-        """A line worth keeping."""
+        """Prints a line that stays."""
 
     @contextmanager
     def stage(self, name: str, unit: str = "") -> Iterator[Stage]:
@@ -49,7 +49,7 @@ class _BarStage(Stage):
 
 
 class BarReporter(Reporter):
-    """Bars of rich, for a person at a terminal."""
+    """rich's progress bars, for a person at a terminal."""
 
     def __init__(self, console: Console):
         self._console = console
@@ -98,6 +98,6 @@ class LineReporter(Reporter):
 
 
 def reporter() -> Reporter:
-    """Bars where a person looks on, lines elsewhere; on standard error, as standard output is for answers."""
+    """Bars if standard error is a terminal, else lines. Standard output is kept free for answers."""
     console = terminal.console(stderr=True)
     return BarReporter(console) if console.is_terminal else LineReporter()

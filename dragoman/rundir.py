@@ -1,15 +1,15 @@
-"""The run folder. Every path inside it is spelled here only.
+"""The run folder. Every path inside it is written here and nowhere else.
 
 RUN/
   config.toml         the filled-in config
-  plan.json           what was expected of it, where `dragoman plan --for RUN` was asked
+  plan.json           what `dragoman plan --for RUN` expected of the run
   provenance.json     versions, hosts, command line, data fingerprint
   records.db          every measurement (measure/database.py)
   log.txt             one line per interval, as on the terminal
   tensorboard/        curves
   checkpoints/        step-00001000/ and so on
   best                link to the best checkpoint
-  scores.json         what dragoman evaluate found for its models
+  scores.json         the scores of its models, from `dragoman evaluate`
   replicas/           DiLoCo only: replica-0001/step-00001000/ and so on, on the disk of that replica's host
 """
 
@@ -23,12 +23,12 @@ from typing import IO
 
 from dragoman.errors import UsageError
 
-# Of a name as `at` makes it. More digits are no step of ours: ranks compare steps as floats, exact to 2^53.
+# A name as `StepFolders.at` makes it. At most 15 digits: ranks compare steps as floats, exact to 2^53.
 _STEP = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,14})")
 
 
 class RunFolder:
-    """Where things are. Makes nothing by itself."""
+    """The paths inside a run folder. Building one creates nothing on disk."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -44,23 +44,25 @@ class RunFolder:
         self.replicas = path / "replicas"
 
     def check_place(self) -> None:
-        """That it is a folder we may write to, or can be made. Also asked by doctor, before any training."""
+        """Raises if the folder cannot be made or written to. `doctor` also asks this before a training."""
         existing = next(place for place in (self.path, *self.path.absolute().parents) if place.exists())
         if not existing.is_dir():
             raise UsageError("is a file, not a run folder", path=existing, hint="give another --run")
         if not os.access(existing, os.W_OK | os.X_OK):
-            raise UsageError("may not be written", path=existing, hint="give another --run")
+            raise UsageError("this folder is not writable", path=existing, hint="give another --run")
 
     def lock(self) -> IO[str]:
-        """Held for as long as the result is open: one training at a time writes to a run folder."""
+        """Locks the run folder while the returned file is open, so that only one training writes to it."""
         self.path.mkdir(parents=True, exist_ok=True)
-        file = open(self.path / ".lock", "a")  # noqa: SIM115  closed by its holder, or with its process
+        file = open(self.path / ".lock", "a")  # noqa: SIM115  closed by the caller, or when its process ends
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
             raise UsageError(
-                "another process is training this run", path=self.path, hint="wait for it, or another --run"
+                "another process is training this run",
+                path=self.path,
+                hint="wait until it ends, or give another --run",
             ) from None
         return file
 
@@ -68,11 +70,11 @@ class RunFolder:
         return self.checkpoint_folders.at(step)
 
     def checkpoint_steps(self) -> list[int]:
-        """Steps with a checkpoint, the newest last."""
+        """The steps that have a checkpoint, the newest last."""
         return self.checkpoint_folders.steps()
 
     def model_step(self) -> int | None:
-        """The step of the model that commands take from this run: its best, else its newest checkpoint."""
+        """The step of the model that commands use from this run: its best, else its newest checkpoint."""
         if self.best.is_symlink() and self.best.exists():
             return self.checkpoint_folders.step_of(self.best.readlink())
         return next(reversed(self.checkpoint_steps()), None)
@@ -82,7 +84,7 @@ class RunFolder:
         return StepFolders(self.checkpoints)
 
     def accompanying(self) -> list[str]:
-        """Files that go with a run from host to host, beside checkpoints and records; below the folder."""
+        """Files copied between hosts besides checkpoints and records, as paths relative to the run folder."""
         single = [
             path for path in (self.config, self.plan, self.provenance, self.scores, self.log) if path.exists()
         ]
@@ -90,12 +92,12 @@ class RunFolder:
         return [str(path.relative_to(self.path)) for path in (*single, *curves)]
 
     def replica(self, number: int) -> StepFolders:
-        """What one of DiLoCo's replicas keeps for itself."""
+        """The folders of one DiLoCo replica's own state."""
         return StepFolders(self.replicas / f"replica-{number:04d}")
 
 
 class StepFolders:
-    """A folder for each step that was saved."""
+    """A folder with one folder per saved step."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -104,13 +106,13 @@ class StepFolders:
         return self.path / f"step-{step:08d}"
 
     def steps(self) -> list[int]:
-        """Those that are there, the newest last."""
+        """The saved steps, the newest last."""
         if not self.path.is_dir():
             return []
-        found = (self.step_of(path) for path in self.path.iterdir())
-        return sorted(step for step in found if step is not None)
+        steps = (self.step_of(path) for path in self.path.iterdir())
+        return sorted(step for step in steps if step is not None)
 
     def step_of(self, path: Path) -> int | None:
-        """What step a folder is for, going by its name."""
+        """The step in a folder's name; None if it is not a step folder."""
         name = _STEP.fullmatch(path.name)
         return int(name[1]) if name else None

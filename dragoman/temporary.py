@@ -1,4 +1,4 @@
-"""Temporary folders that are removed whatever ends the process, but for SIGKILL."""
+"""Temporary folders that are removed however the process ends, except by SIGKILL."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from dragoman.errors import naming
 
 @contextmanager
 def folder(prefix: str) -> Iterator[Path]:
-    """An empty folder for as long as the block lasts. What the system refuses in it names it."""
-    with _ending_in_order(), tempfile.TemporaryDirectory(prefix=prefix) as name, naming(name):
+    """An empty folder that exists as long as the block. System errors inside the block name it."""
+    with _signals_leave_the_block(), tempfile.TemporaryDirectory(prefix=prefix) as name, naming(name):
         yield Path(name)
 
 
 @contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """SIGTERM and SIGHUP would end the process on the spot: here it leaves the block first, then ends so."""
-    heard: list[int] = []
+def _signals_leave_the_block() -> Iterator[None]:
+    """On SIGTERM or SIGHUP, leaves the block in order, and only then ends the process by that signal."""
+    received: list[int] = []
 
     def leave(number: int, frame: FrameType | None) -> None:
-        heard.append(number)
-        if len(heard) == 1:  # a second one does not break into the removal
+        received.append(number)
+        if len(received) == 1:  # a second signal must not interrupt the removal
             raise SystemExit(128 + number)
 
-    is_main = threading.current_thread() is threading.main_thread()  # no other thread may set handlers
-    wanted = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
-    handled = [number for number in wanted if signal.getsignal(number) == signal.SIG_DFL]
+    is_main = threading.current_thread() is threading.main_thread()  # other threads may not set handlers
+    ending = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
+    handled = [number for number in ending if signal.getsignal(number) == signal.SIG_DFL]
     for number in handled:
         signal.signal(number, leave)
     try:
@@ -40,5 +40,5 @@ def _ending_in_order() -> Iterator[None]:
     finally:
         for number in handled:
             signal.signal(number, signal.SIG_DFL)
-        if heard:
-            signal.raise_signal(heard[0])
+        if received:
+            signal.raise_signal(received[0])

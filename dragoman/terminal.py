@@ -1,8 +1,8 @@
-"""Text for people, on its way to a terminal or a log.
+"""Prints text for people, to a terminal or a log.
 
-Names and texts come from anywhere: files, hosts, logs, corpora. Characters in them that would command a
-terminal, turn a line around or cannot be encoded are shown as escapes (\\x1b). Translations and JSON are data
-and pass as they are.
+Names and texts come from anywhere: files, hosts, logs, corpora. Characters that would command a terminal,
+reverse the direction of a line or cannot be encoded are shown as escapes (\\x1b). Translations and JSON are
+data and are printed unchanged.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from rich.segment import Segment
 
 from dragoman.errors import naming
 
-# Control characters but tab and line feed; what embeds, overrides and isolates directions; lone surrogates.
+# Control characters except tab and line feed; characters that change the text direction; lone surrogates.
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    """The text with every character that a terminal would obey made visible."""
-    return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
+    """The text with every character that a terminal would obey shown as an escape."""
+    return _COMMANDS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def say(text: str) -> None:
-    """A line on standard output."""
+    """Prints a line on standard output."""
     with naming("standard output"):
         print(plain(text), flush=True)
 
 
 def warn(text: str) -> None:
-    """A line on standard error."""
+    """Prints a line on standard error."""
     print(plain(text), file=sys.stderr, flush=True)
 
 
 def answer(data: str) -> None:
-    """JSON on standard output, byte for byte but for lone surrogates, which no encoding has."""
+    """Prints JSON on standard output unchanged, except for lone surrogates, which cannot be encoded."""
     with naming("standard output"):
         print(data.encode(errors="replace").decode().rstrip("\n"), flush=True)
 
 
 class PlainConsole(Console):
-    """rich's console, to which the texts it draws are only texts.
+    """rich's console, with the texts it draws made safe by `plain`.
 
-    It measures them before, so a name that had to be changed may be cut where room is short.
+    rich measures a text before the escapes are put in, so such a text may be cut where space is short.
     """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

@@ -1,4 +1,4 @@
-"""A shell, or a command, on one host of a cluster."""
+"""Runs a shell or a command on one or all hosts of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EXAMPLE = """examples:
   python -m testbed --all -- hostname              a command on every host at once
   python -m testbed --slow 1:0.3 --all -- torchrun --nnodes=2 --node-rank=%h --master-addr=h0 ...
 
-%h in a command is the host's number. Everything that runs on the hosts ends with the command."""
+%h in a command becomes the host's number. When the command ends, everything else on the hosts ends too."""
 
 
 def main() -> int:
@@ -24,21 +24,27 @@ def main() -> int:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--hosts", type=int, default=2, help="how many (2)")
-    parser.add_argument("--rate", help="of each link, each direction, such as 100mbit (no limit)")
-    parser.add_argument("--delay-seconds", type=float, default=0.0, help="one way, from host to host (0)")
+    parser.add_argument("--hosts", type=int, default=2, help="number of hosts (2)")
+    parser.add_argument("--rate", help="rate of each link in each direction, such as 100mbit (no limit)")
+    parser.add_argument("--delay-seconds", type=float, default=0.0, help="one-way delay between hosts (0)")
     parser.add_argument("--loss", type=float, default=0.0, help="share of packets lost, 0 to 1 (0)")
     parser.add_argument(
-        "--slow", metavar="HOST:SHARE", action="append", default=[], help="limit to a share of a core"
+        "--slow",
+        metavar="HOST:SHARE",
+        action="append",
+        default=[],
+        help="limit a host to a share of one core",
     )
-    parser.add_argument("--ssh", action="store_true", help="an ssh server on every host, open to the others")
+    parser.add_argument(
+        "--ssh", action="store_true", help="run an ssh server on every host, which accepts the other hosts"
+    )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--on", type=int, default=0, metavar="HOST", help="where the command runs (0)")
-    where.add_argument("--all", action="store_true", help="the command runs on every host")
+    where.add_argument("--on", type=int, default=0, metavar="HOST", help="host that runs the command (0)")
+    where.add_argument("--all", action="store_true", help="run the command on every host")
     parser.add_argument("command", nargs="*", help="what to run (a shell)")
     arguments = parser.parse_args()
     if reason := why_not() or (ssh.why_not() if arguments.ssh else None):
-        print(f"no hosts here: {reason}", file=sys.stderr)
+        print(f"cannot create hosts here: {reason}", file=sys.stderr)
         return 1
     try:
         return _run(arguments)
@@ -56,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int:
             cluster.slow(int(host), float(share))
         hosts = range(arguments.hosts) if arguments.all else [arguments.on]
         started = [
-            # of our own process group, so that the terminal and its Ctrl-C are theirs too
+            # In our process group, so that the commands share the terminal and its Ctrl-C.
             cluster.popen(host, [word.replace("%h", str(host)) for word in command], start_new_session=False)
             for host in hosts
         ]

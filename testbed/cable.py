@@ -2,9 +2,9 @@
 
     python cable.py HOST_PID SWITCH_PID PORT DELAY_SECONDS LOSS
 
-Makes eth0 in the host's network and PORT in the switch's, says "ready", and carries frames until its
-input is closed. A line of input is a new delay. The devices go with the process. Delay and loss are towards
-the host only. It costs CPU.
+Creates eth0 in the host's network and PORT in the switch's, prints "ready", and forwards frames until its
+input is closed. A line of input sets a new delay. The devices disappear with the process. Delay and loss
+apply only towards the host. It costs CPU time.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _INPUT = 0
 def main() -> None:
     host_pid, switch_pid, port = sys.argv[1:4]
     delay_seconds, loss = float(sys.argv[4]), float(sys.argv[5])
-    # Whole 64 kB segments are cheap to carry, but a lost one would be a burst of 44 lost packets.
+    # Whole 64 kB segments are cheap to forward, but losing one would lose a burst of 44 packets.
     whole_segments = not loss
     host = _tap(host_pid, "eth0", whole_segments)
     switch = _tap(switch_pid, port, whole_segments)
     print("ready", flush=True)
-    _carry(host, switch, delay_seconds, loss)
+    _forward(host, switch, delay_seconds, loss)
 
 
 def _tap(pid: str, name: str, whole_segments: bool) -> int:
-    """A TAP device in the network of `pid`. This process stays there: it has no other use for a network."""
+    """Create a TAP device in the network of `pid`; this process stays in that network and needs no other."""
     namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(namespace, _CLONE_NEWNET):
@@ -54,8 +54,8 @@ def _tap(pid: str, name: str, whole_segments: bool) -> int:
     return device
 
 
-def _carry(host: int, switch: int, delay_seconds: float, loss: float) -> None:
-    under_way: deque[tuple[float, bytes]] = deque()  # when it is due at the host, and the frame
+def _forward(host: int, switch: int, delay_seconds: float, loss: float) -> None:
+    under_way: deque[tuple[float, bytes]] = deque()  # due time at the host, and the frame
     while True:
         wait = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None
         readable = select.select([host, switch, _INPUT], [], [], wait)[0]
@@ -80,7 +80,7 @@ def _frames(device: int) -> list[bytes]:
     try:
         while len(frames) < _FRAMES_AT_ONCE:
             frames.append(os.read(device, _FRAME_BYTES))
-    except OSError:  # none left, or the device is down
+    except OSError:  # no frame is waiting, or the device is down
         pass
     return frames
 

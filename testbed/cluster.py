@@ -20,16 +20,16 @@ _TRAFFIC_PORT = 9876
 class Cluster:
     """Hosts 0, 1, ... named h0, h1, ..., each with an eth0 to one switch.
 
-    Host name, hosts file, network, processes, /sys/class/net and /dev/shm are the host's own; other files are
-    the machine's. Nothing reaches beyond the hosts. When the cluster ends, or the process that made it
-    is killed, everything that runs on the hosts ends too.
+    Each host has its own host name, hosts file, network, processes, /sys/class/net and /dev/shm; all other
+    files are the machine's. Hosts cannot reach any other network. When the cluster ends, or the process that
+    created it is killed, everything running on the hosts ends too.
 
-    rate           of each host's link in each direction, in tc's units ("100mbit"); None is no limit
-    delay_seconds  from any host to any other, one way
-    loss           share of packets lost on the way from any host to any other, 0 to 1
-    loopback_name  the hosts file gives a host's own name as 127.0.1.1, as Debian's installer does
-    with_ssh       every host has an ssh server, and a user on a host may enter the others: `ssh h1`
-    cores_per_host a host's commands see so many cores, the next ones for each host; None is all
+    rate           of each host's link in each direction, in tc's units ("100mbit"); None: no limit
+    delay_seconds  one way, from any host to any other
+    loss           share of packets lost from any host to any other, 0 to 1
+    loopback_name  the hosts file maps a host's own name to 127.0.1.1, as Debian's installer does
+    with_ssh       every host has an ssh server that accepts the other hosts: `ssh h1`
+    cores_per_host number of cores a host's commands see, different ones for each host; None: all
     """
 
     def __init__(
@@ -43,7 +43,10 @@ class Cluster:
         cores_per_host: int | None = None,
     ) -> None:
         if not 1 <= hosts <= 200 or delay_seconds < 0 or not 0 <= loss < 1:
-            raise TestbedError(f"hosts={hosts}, delay_seconds={delay_seconds}, loss={loss}: not possible")
+            raise TestbedError(
+                f"hosts={hosts}, delay_seconds={delay_seconds}, loss={loss}: "
+                "expected 1 to 200 hosts, a delay of at least 0 and a loss of at least 0 and below 1"
+            )
         if rate is not None:
             bits_per_second(rate)
         self.names = [f"h{host}" for host in range(hosts)]
@@ -91,9 +94,9 @@ class Cluster:
         cwd: Path | str | None = None,
         **options: Any,
     ) -> subprocess.Popen[str]:
-        """Starts a command on a host. `env` is added to this process's environment; other options as Popen's.
+        """Start a command on a host; `env` extends this process's environment, other options are Popen's.
 
-        It is this process's own child: signals and exit code are the command's.
+        The command is this process's own child, so signals reach it and the exit code is its own.
         """
         return self._hosts[host].popen(command, env, cwd or Path.cwd(), **options)
 
@@ -106,7 +109,7 @@ class Cluster:
         check: bool = True,
         **options: Any,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a command on a host to its end, and keeps what it prints; options as `popen`'s."""
+        """Run a command on a host to its end and capture its output; options are `popen`'s."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
         with self.popen(host, command, **options) as process:
             try:
@@ -114,45 +117,46 @@ class Cluster:
             finally:
                 process.kill()
         if check and process.returncode:
-            said = f"{output or ''}{errors or ''}"
-            raise TestbedError(f"{command} on {self.names[host]} ended with {process.returncode}:\n{said}")
+            text = f"{output or ''}{errors or ''}"
+            raise TestbedError(f"{command} on {self.names[host]} ended with {process.returncode}:\n{text}")
         return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
     def processes(self, host: int) -> list[int]:
-        """What runs on the host, by the numbers that this process sees."""
+        """The ids of the host's processes, as this process sees them."""
         return self._hosts[host].processes()
 
     def first_process(self, host: int) -> int:
-        """The process whose end is the host's end; /proc shows the host's counters under its number."""
+        """The id of the process whose end ends the host; /proc shows the host's counters under it."""
         return self._hosts[host].pid
 
     def rate(self, rate: str | None, host: int | None = None) -> None:
-        """Changes the rate of one host's link, or of all, also while something runs."""
+        """Change the rate of one host's link or of all links, even while commands run."""
         for link in self._links if host is None else [self._links[host]]:
             link.rate(rate)
 
     def delay(self, seconds: float) -> None:
-        """Changes the delay of all links, also while something runs; they must have begun with one."""
+        """Change the delay of all links, even while commands run; they must have started with a delay."""
         for link in self._links:
             link.delay(seconds)
 
     def link(self, one: int, other: int, rate: str | None) -> None:
-        """A rate for what two hosts send each other, in each direction, also while something runs.
+        """Set the rate between two hosts in each direction, even while commands run.
 
-        It stands in place of the sender's rate; the receiver's still holds for all that it receives.
+        It replaces the sender's rate; the receiver's rate still limits everything it receives.
         """
         for sender, receiver in ((one, other), (other, one)):
             self._links[sender].rate_towards(self.addresses[receiver], rate)
 
     def cut(self, host: int) -> None:
-        """From now on nothing passes the host's link; its carrier stays up."""
+        """Stop all packets on the host's link; its carrier stays up."""
         self._links[host].cut()
 
     def mend(self, host: int) -> None:
+        """Undo `cut`."""
         self._links[host].mend()
 
     def slow(self, host: int, share: float | None) -> None:
-        """All the host's processes together get at most this share of one core; None takes the limit away."""
+        """Limit all the host's processes together to this share of one core; None removes the limit."""
         if share is not None and share <= 0:
             raise TestbedError(f"share {share}: expected more than 0 (1.0 is one core), or None")
         if host not in self._quotas:
@@ -160,7 +164,7 @@ class Cluster:
         self._quotas[host].set(share)
 
     def transferred_bytes(self, host: int) -> tuple[int, int]:
-        """Received and sent by the host's eth0 so far."""
+        """Bytes received and sent by the host's eth0 so far."""
         for line in Path(f"/proc/{self._hosts[host].pid}/net/dev").read_text().splitlines():
             device, _, counters = line.partition(":")
             if device.strip() == "eth0":
@@ -169,7 +173,7 @@ class Cluster:
 
     @contextmanager
     def traffic(self, sender: int, receiver: int, rate: str | None = None) -> Iterator[None]:
-        """Another program's TCP traffic between two hosts until the block ends; None: as fast as it goes."""
+        """Send another program's TCP traffic between two hosts in the block; None: as fast as possible."""
         script = [sys.executable, "-I", "-S", str(Path(__file__).with_name("traffic.py"))]
         bytes_per_second = [] if rate is None else [str(bits_per_second(rate) / 8)]
         receive = [*script, "receive", str(_TRAFFIC_PORT)]

@@ -1,7 +1,8 @@
-"""A share of one core for all processes of a host together: a cgroup where we may make one, else stops.
+"""Limits all processes of a host together to a share of one core.
 
-The cgroup is the kernel's own quota. Where the cgroup tree is read-only (most containers), a controller
-process (`dutycycle.py`) stops and continues the host's processes so that they get the same share.
+Where we may create a cgroup, the kernel enforces the quota. Where the cgroup tree is read-only (most
+containers), a controller process (`dutycycle.py`) stops and continues the host's processes so that they get
+the same share.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PERIOD_MICROSECONDS = 20_000
 _UNIFIED = Path("/sys/fs/cgroup")
 _VERSION_1 = Path("/sys/fs/cgroup/cpu")
 
-# $0: the cgroup. Removed when the input closes, also because the owner was killed: its processes end then.
+# $0: the cgroup, removed when the input closes, also if the owner was killed: its processes end then too.
 _KEEP = """
 mkdir "$0" && echo ready && cat > /dev/null
 for try in $(seq 100); do rmdir "$0" 2> /dev/null && exit; [ -d "$0" ] || exit; sleep 0.1; done
@@ -29,19 +30,20 @@ for try in $(seq 100); do rmdir "$0" 2> /dev/null && exit; [ -d "$0" ] || exit; 
 
 class Quota(Protocol):
     def set(self, share: float | None) -> None:
-        """At most this share of one core from now on; None for no limit."""
+        """Limit the host to this share of one core from now on; None removes the limit."""
 
     def end(self) -> None:
-        """To be called when the host has ended."""
+        """Clean up; call this after the host has ended."""
 
 
 def quota(host: Host) -> Quota:
+    """The quota of a host, by whichever means this machine allows."""
     parent = _cgroup_parent()
     return CgroupQuota(host, parent) if parent else StopQuota(host)
 
 
 def _cgroup_parent() -> Path | None:
-    """Where a cgroup with a CPU quota can be made without changing what is there."""
+    """Where a cgroup with a CPU quota can be created without changing existing ones; None if nowhere."""
     controllers = _UNIFIED / "cgroup.subtree_control"
     if controllers.exists() and "cpu" in controllers.read_text().split() and os.access(_UNIFIED, os.W_OK):
         return _UNIFIED
@@ -51,6 +53,8 @@ def _cgroup_parent() -> Path | None:
 
 
 class CgroupQuota:
+    """The kernel's own quota."""
+
     def __init__(self, host: Host, parent: Path) -> None:
         self._folder = parent / f"testbed-{os.getpid()}-{host.name}-{uuid.uuid4().hex[:8]}"
         self._keeper = subprocess.Popen(
@@ -63,14 +67,16 @@ class CgroupQuota:
         )
         assert self._keeper.stdout
         if self._keeper.stdout.readline() != "ready\n":
-            raise TestbedError(f"no cgroup {self._folder}: {self._keeper.communicate()[1].strip()}")
+            raise TestbedError(
+                f"cannot create cgroup {self._folder}: {self._keeper.communicate()[1].strip()}"
+            )
         host.cgroup = str(self._folder / "cgroup.procs")
         moved: set[int] = set()
-        while found := set(host.processes()) - moved:  # again: one may have started another meanwhile
-            for pid in found:
+        while new := set(host.processes()) - moved:  # repeat: a process may have started another meanwhile
+            for pid in new:
                 with suppress(ProcessLookupError):
                     Path(host.cgroup).write_text(str(pid))
-            moved |= found
+            moved |= new
 
     def set(self, share: float | None) -> None:
         quota = None if share is None else max(1000, round(share * _PERIOD_MICROSECONDS))
@@ -85,7 +91,7 @@ class CgroupQuota:
 
 
 class StopQuota:
-    """Parents that ask for it (WUNTRACED: shells, debuggers) see their children stop; others do not."""
+    """Stops and continues processes; only parents that use WUNTRACED (shells, debuggers) notice."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

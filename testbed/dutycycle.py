@@ -1,9 +1,9 @@
-"""Holds the processes of one host to a share of one core by stopping and continuing them.
+"""Limits the processes of one host to a share of one core by stopping and continuing them.
 
     python dutycycle.py HOST_PID SHARE
 
-Runs until its input is closed, then continues whatever it stopped. Every tick it adds its share of the time
-passed to a budget, takes away what the processes computed, and lets them run while something is left.
+Runs until its input is closed, then continues the processes it stopped. Every tick it adds the host's share
+of the elapsed time to a budget, subtracts the CPU time used, and lets the processes run while budget is left.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import time
 from contextlib import suppress
 
 _TICK_SECONDS = 0.005
-_LOOK_AGAIN_SECONDS = 0.1  # for new processes
-_SAVED_SECONDS = 0.01  # of computing that an idle host may catch up with
+_SCAN_SECONDS = 0.1  # between searches for new processes
+_MOST_BUDGET_SECONDS = 0.01  # of CPU time that an idle host may save up
 
 
 def main() -> None:
     first, share = int(sys.argv[1]), float(sys.argv[2])
     used = {pid: _cpu_seconds(pid) for pid in _processes(first)}
     budget, running = 0.0, True
-    last = looked = time.monotonic()
+    last = scanned = time.monotonic()
     try:
         while not select.select([sys.stdin], [], [], _TICK_SECONDS)[0]:
             now = time.monotonic()
-            budget = min(_SAVED_SECONDS, budget + share * (now - last))
+            budget = min(_MOST_BUDGET_SECONDS, budget + share * (now - last))
             last = now
-            look = now - looked > _LOOK_AGAIN_SECONDS
-            if look:
+            scan = now - scanned > _SCAN_SECONDS
+            if scan:
                 used = {pid: used.get(pid, 0.0) for pid in _processes(first)}
-                looked = now
+                scanned = now
             for pid, before in used.items():
                 used[pid] = _cpu_seconds(pid) or before
                 budget -= used[pid] - before
-            if look or running != (budget > 0):
+            if scan or running != (budget > 0):
                 running = budget > 0
                 _signal(list(used), signal.SIGCONT if running else signal.SIGSTOP)
     finally:
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _processes(first: int) -> list[int]:
-    """Those in the process namespace of `first`, without it."""
+    """The processes in the process namespace of `first`, except `first` itself."""
     namespace = _namespace(first)
     if namespace is None:
         return []
@@ -61,7 +61,7 @@ def _namespace(pid: int) -> str | None:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Of all its threads, to the nanosecond; the number is the clock that clock_getcpuclockid(3) makes."""
+    """CPU time of all threads, to the nanosecond, by the clock that clock_getcpuclockid(3) would return."""
     try:
         return time.clock_gettime(~pid << 3 | 2)
     except OSError:

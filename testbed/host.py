@@ -1,8 +1,8 @@
 """One host: network, process, mount, host name and IPC namespaces that live as long as their first process.
 
-Nothing is named on the machine (no /run/netns, no /etc/netns). The first process waits on a pipe from its
-owner: when the owner closes it, or is killed, that process ends, and the kernel ends everything in its
-process namespace and then drops the other namespaces.
+The namespaces have no names on the machine (no /run/netns, no /etc/netns). The first process waits on a pipe
+from its owner: when the owner closes it or is killed, that process ends, and the kernel ends everything in
+its process namespace and then removes the other namespaces.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 _CLONE_NEWPID = 0x20000000  # of setns(2)
 _END_SECONDS = 10.0
 
-# $0: host name, $1: content of /etc/hosts. The first line still sees the machine's /proc, so it learns the
-# number by which the owner knows this process. Orphans of the host stay as zombies until it ends.
+# $0: host name, $1: content of /etc/hosts. The first line still sees the machine's /proc, so it gets the
+# process id as the owner sees it. Orphans of the host stay as zombies until it ends.
 _FIRST_PROCESS = """
 read -r pid rest < /proc/self/stat
 set -e
@@ -33,13 +33,13 @@ chmod 644 "$file"
 mount --bind "$file" /etc/hosts
 rm "$file"
 ip link set lo up
-# what Debian has by default, whatever this machine has
+# Debian's default, whatever this machine uses
 echo cubic > /proc/sys/net/ipv4/tcp_congestion_control || true
 echo "$pid"
 exec cat > /dev/null
 """
 
-# $0: first process, $1: folder, $2: cgroup to join or nothing. No fork, so the caller's child is the command.
+# $0: first process, $1: folder, $2: cgroup to join, or empty. No fork, so the caller's child is the command.
 _ENTER = """
 pid=$0 folder=$1
 [ -z "$2" ] || echo 0 > "$2"
@@ -49,13 +49,13 @@ exec nsenter --target "$pid" --net --uts --ipc --mount -- sh -c 'cd "$0" && exec
 
 
 class TestbedError(Exception):
-    """The machine cannot do what was asked of the test bed."""
+    """The test bed cannot do what was requested on this machine."""
 
-    __test__ = False  # not a test, whatever pytest makes of the name
+    __test__ = False  # not a test, despite its name
 
 
 class Host:
-    """Ends with `end()` or with the process that made it, together with all that runs on it."""
+    """A host; it and everything on it end with `end()` or with the process that created it."""
 
     def __init__(self, name: str, hosts_file: str, cores: Sequence[int] = ()) -> None:
         self.name = name
@@ -72,16 +72,17 @@ class Host:
             start_new_session=True,  # Ctrl-C is for the owner
         )
         assert self._first.stdout and self._first.stderr
-        said = self._first.stdout.readline()
-        if not said:
+        pid = self._first.stdout.readline()
+        if not pid:
             error = self._first.stderr.read().strip()
             self.end()
-            raise TestbedError(f"no namespaces for host {name}: {error}")
-        self.pid = int(said)
+            raise TestbedError(f"cannot create namespaces for host {name}: {error}")
+        self.pid = int(pid)
 
     def popen(
         self, command: Sequence[str | Path], env: Mapping[str, str] | None, cwd: Path | str, **options: Any
     ) -> subprocess.Popen[str]:
+        """Start a command on the host, as this process's own child."""
         enter = [*self._pin, "sh", "-c", _ENTER, str(self.pid), str(cwd), self.cgroup, *map(str, command)]
         options = {"text": True, "start_new_session": True} | options
         with _children_in(self.pid):
@@ -90,7 +91,7 @@ class Host:
         return process
 
     def network(self, *command: str, ok: bool = True) -> bool:
-        """Runs `ip` or `tc` in the host's network only; whether it succeeded."""
+        """Run `ip` or `tc` in the host's network; returns whether it succeeded."""
         done = subprocess.run(
             ["nsenter", f"--net=/proc/{self.pid}/ns/net", *command], capture_output=True, text=True
         )
@@ -99,7 +100,7 @@ class Host:
         return done.returncode == 0
 
     def processes(self) -> list[int]:
-        """What runs on the host, by the numbers its owner sees; the first process and zombies apart."""
+        """The ids of the host's processes as its owner sees them, without the first process and zombies."""
         namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
         mine = [pid for pid in _all_processes() if pid != self.pid and _namespace(pid) == namespace]
         return [pid for pid in mine if not _is_zombie(pid)]
@@ -107,7 +108,7 @@ class Host:
     def end(self) -> None:
         assert self._first.stdin and self._first.stdout and self._first.stderr
         self._first.stdin.close()
-        # The kernel has killed them; the first process is gone only when they were waited for.
+        # The kernel has killed the commands; the first process disappears only after they were waited for.
         for command in self._commands:
             command.wait(_END_SECONDS)
         try:
@@ -120,7 +121,7 @@ class Host:
 
 @contextmanager
 def _children_in(pid: int) -> Iterator[None]:
-    """Children of this thread are born into the process namespace of `pid`, and are still our children."""
+    """In the block, this thread's children start in the process namespace of `pid` but stay our children."""
     _set_namespace(f"/proc/{pid}/ns/pid")
     try:
         yield

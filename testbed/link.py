@@ -1,4 +1,4 @@
-"""The cable between a host and the switch: veth and tc, or a cable in userspace where netem is missing."""
+"""The link between a host and the switch: veth and tc, or a userspace cable where netem is missing."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def bits_per_second(rate: str) -> float:
 class Link:
     """Joins a host's eth0 to port pN of the switch.
 
-    Delay and loss sit in the direction from the switch to the host, so that a packet between two
-    hosts meets them once; the rate holds in both directions.
+    Delay and loss apply from the switch to the host, so that a packet between two hosts meets them once; the
+    rate applies in both directions.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Link:
     ) -> None:
         self._host, self._switch, self._port = host, switch, port
         self._rate: str | None = None
-        self._peers: dict[str, int] = {}  # addresses with a rate of their own, and their classes
+        self._peers: dict[str, int] = {}  # addresses with their own rate, and their classes
         self._cable: subprocess.Popen[str] | None = None
         self._loss = loss
         self._netem = bool(delay_seconds or loss) and _has_netem(switch)
@@ -49,33 +49,33 @@ class Link:
             switch.network("ip", "link", "add", *names)
         if self._netem:
             self.delay(delay_seconds)
-        # no IPv6 link-local addresses: nothing but the hosts' own traffic is on the wire
+        # No IPv6 link-local addresses, so that only the hosts' own traffic is on the link.
         switch.network("ip", "link", "set", port, "addrgenmode", "none", "up")
         host.network("ip", "link", "set", "eth0", "addrgenmode", "none", "up")
         host.network("ip", "address", "add", address, "dev", "eth0")
         self.mend()
 
     def delay(self, seconds: float) -> None:
-        """Of what the host receives. A link without delay or loss at its beginning has no queue for it."""
+        """Set the delay of what the host receives; the link must have started with a delay or loss."""
         if self._cable:
             assert self._cable.stdin
             print(seconds, file=self._cable.stdin, flush=True)
         elif self._netem:
-            # netem's queue holds what is under way: 100,000 packets are 1 Gbit/s for a second
+            # netem's queue holds the packets under way: 100,000 are 1 Gbit/s for a second
             limits = ["delay", f"{seconds}s", "loss", f"{self._loss:.4%}", "limit", "100000"]
             place = ["dev", self._port, "root", "handle", "1:"]
             self._switch.network("tc", "qdisc", "replace", *place, "netem", *limits)
         else:
-            raise TestbedError("this link began without a delay, and cannot have one now")
+            raise TestbedError("this link started without a delay and cannot get one now")
 
     def rate(self, rate: str | None) -> None:
-        """Of all that the host receives, and of what it sends to those it has no other rate for."""
+        """Set the rate of all the host receives, and of what it sends to addresses without their own rate."""
         self._rate = rate
         _limit(self._host, "eth0", ["parent", f"{_SORTING}:1"] if self._peers else ["root"], "10:", rate)
         _limit(self._switch, self._port, ["parent", "1:1"] if self._netem else ["root"], "10:", rate)
 
     def rate_towards(self, address: str, rate: str | None) -> None:
-        """Of what the host sends to one address, in place of the link's own rate."""
+        """Set the rate of what the host sends to one address, instead of the link's rate."""
         if not self._peers:
             self._sort_by_address()
         if address not in self._peers:
@@ -88,7 +88,7 @@ class Link:
         _limit(self._host, "eth0", ["parent", f"{_SORTING}:{number:x}"], f"{0x100 + number:x}:", rate)
 
     def _sort_by_address(self) -> None:
-        """htb only sorts, class 1 being for the rest; the rates are those of buckets below its classes."""
+        """Sort packets with htb, class 1 for other addresses; buckets below the classes set the rates."""
         self._host.network("tc", "qdisc", "delete", "dev", "eth0", "root", ok=False)
         sorting = ["handle", f"{_SORTING}:", "htb", "default", "1"]
         self._host.network("tc", "qdisc", "add", "dev", "eth0", "root", *sorting)
@@ -101,10 +101,11 @@ class Link:
         self._host.network("tc", "class", "add", "dev", "eth0", *name, *no_limit)
 
     def cut(self) -> None:
-        """Packets vanish while both ends still see a carrier, as when a cable further off is pulled."""
+        """Drop all packets while both ends still see a carrier, as if a cable further away were pulled."""
         self._switch.network("ip", "link", "set", self._port, "nomaster")
 
     def mend(self) -> None:
+        """Undo `cut`."""
         self._switch.network("ip", "link", "set", self._port, "master", "bridge")
 
     def end(self) -> None:
@@ -113,9 +114,9 @@ class Link:
 
 
 def _limit(end: Host, device: str, place: list[str], handle: str, rate: str | None) -> None:
-    """A bucket of this rate at that place, instead of what is there; None takes it away."""
+    """Replace the queueing discipline at `place` by a bucket of this rate; None removes it."""
     if rate is None:
-        end.network("tc", "qdisc", "delete", "dev", device, *place, ok=False)  # none there: as asked
+        end.network("tc", "qdisc", "delete", "dev", device, *place, ok=False)  # there may be none
         return
     burst = max(_WHOLE_SEGMENT_BYTES, int(bits_per_second(rate) / 8 * _BURST_SECONDS))
     bucket = ["tbf", "rate", rate, "burst", str(burst), "latency", _QUEUE]
@@ -142,6 +143,6 @@ def _userspace_cable(
     assert cable.stdout
     if cable.stdout.readline() != "ready\n":
         raise TestbedError(
-            f"this kernel lacks netem, and no userspace link either: {cable.communicate()[1].strip()}"
+            f"this kernel lacks netem, and the userspace link failed: {cable.communicate()[1].strip()}"
         )
     return cable

@@ -1,4 +1,4 @@
-"""Whether the test bed works here, and whether a test may be skipped when it does not."""
+"""Whether the test bed works here, and whether tests may be skipped if it does not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOOLS = {
 
 @cache
 def why_not() -> str | None:
-    """Why hosts cannot be made here, or None. Tries it: a tenth of a second, once per process."""
+    """Why hosts cannot be created here, or None; found by trying, which takes 0.1 s once per process."""
     from testbed.cluster import Cluster
     from testbed.host import TestbedError
 
@@ -34,5 +34,5 @@ def why_not() -> str | None:
 
 
 def all_required() -> bool:
-    """REQUIRE_ALL=1: continuous integration, where a skipped test is a failed one."""
+    """Whether REQUIRE_ALL=1 is set, as in continuous integration: a skipped test then counts as failed."""
     return os.environ.get("REQUIRE_ALL") == "1"

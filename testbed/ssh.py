@@ -1,6 +1,7 @@
-"""An ssh server on every host, and clients that are let in by name: `ssh h1` on h0 works as it is.
+"""An ssh server on every host, set up so that `ssh h1` on h0 works.
 
-/etc/ssh is memory of the host's own, with keys made for it: nothing of the machine's is read or written.
+Each host has its own /etc/ssh in memory with newly made keys; the machine's ssh files are not read or
+written.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from testbed.host import Host, TestbedError
 
 _WAIT_SECONDS = 10.0
 
-# $0: the host's name. /run/sshd is where sshd locks itself up. Shells of sessions read no start-up file of
-# the user: it may take locks (pyenv's does), and a session that is cut off would leave them to the machine.
+# $0: the host's name. /run/sshd is where sshd confines its processes. Shells of sessions do not read the
+# user's start-up file: it may take locks (pyenv's does), and a session that is cut off would leave them
+# behind.
 _MAKE = """
 set -e
 mount -t tmpfs -o mode=755 tmpfs /etc/ssh
@@ -49,12 +51,12 @@ LogLevel ERROR
 
 
 def serve(hosts: Sequence[Host], addresses: Sequence[str]) -> None:
-    """Starts the servers; every host's user may enter every host."""
+    """Start the servers; the user of every host may log in on every host."""
     folders = [Path(f"/proc/{host.pid}/root/etc/ssh") for host in hosts]
     for host in hosts:
         making = host.popen(["sh", "-c", _MAKE, host.name], None, "/", stderr=subprocess.PIPE)
         if error := making.communicate()[1]:
-            raise TestbedError(f"no ssh on {host.name}: {error.strip()}")
+            raise TestbedError(f"cannot set up ssh on {host.name}: {error.strip()}")
     users = "".join((folder / "user_key.pub").read_text() for folder in folders)
     known = "".join(
         f"{host.name},{address} {(folder / 'host_key.pub').read_text()}"
@@ -65,7 +67,7 @@ def serve(hosts: Sequence[Host], addresses: Sequence[str]) -> None:
         (folder / "ssh_config").write_text(_CLIENT)
         (folder / "authorized_keys").write_text(users)
         (folder / "known_hosts").write_text(known)
-    # An absolute path is what sshd asks for: it starts itself again for every connection.
+    # sshd requires an absolute path: it starts itself again for every connection.
     for host in hosts:
         host.popen(["/usr/sbin/sshd", "-D", "-e"], None, "/", stderr=subprocess.DEVNULL)
     for host in hosts:
@@ -76,7 +78,7 @@ def _wait_for(host: Host) -> None:
     deadline = time.monotonic() + _WAIT_SECONDS
     while not _listens(host):
         if time.monotonic() > deadline:
-            raise TestbedError(f"sshd on {host.name} does not listen")
+            raise TestbedError(f"sshd on {host.name} does not listen after {_WAIT_SECONDS:g} s")
         time.sleep(0.02)
 
 
@@ -86,7 +88,7 @@ def _listens(host: Host) -> bool:
 
 
 def why_not() -> str | None:
-    """Why there can be no ssh servers here, or None."""
+    """Why ssh servers cannot run here, or None."""
     if os.path.exists("/usr/sbin/sshd"):
         return None
     return "openssh-server not installed: run tools/install-debian-packages.sh"

@@ -1,4 +1,4 @@
-"""Traffic of another program: bytes over TCP from one host to another, at a rate or as fast as they go.
+"""Another program's traffic: bytes over TCP from one host to another, at a rate or as fast as possible.
 
 python traffic.py receive PORT
 python traffic.py send HOST PORT [BYTES_PER_SECOND]
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def receive(port: int) -> None:
-    """Swallows what one connection sends."""
+    """Read and discard what one connection sends."""
     with socket.create_server(("", port)) as server:
         print("ready", flush=True)
         connection, _ = server.accept()
@@ -38,7 +38,7 @@ def _send(host: str, port: int, bytes_per_second: float | None) -> None:
         while True:
             connection.sendall(piece)
             if bytes_per_second:
-                # what the link held up is not made good afterwards: this is a rate, not an average
+                # Delays on the link are not made up for later: this is a rate, not an average.
                 due = max(due, time.monotonic() - 0.1) + _PIECE_BYTES / bytes_per_second
                 time.sleep(max(0.0, due - time.monotonic()))
 

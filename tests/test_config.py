@@ -146,7 +146,7 @@ def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
     text = (tmp_path / "config.toml").read_text(encoding="utf-8")
     for name, value in config.flat(settings):  # TOML has no word for what was left open
         assert value is None or name.rpartition(".")[2] + " = " in text
-    assert "# most words on either side" in text
+    assert "# pairs with more words than this on either side are dropped" in text
 
 
 def test_settings_cannot_be_changed_afterwards() -> None:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that tests need. Quick when they are there; where it cannot install, it says
-# what is missing and leaves with 0: the tests that need it are then skipped with the reason.
+# Installs the Debian packages that tests need; quick if they are installed. If it cannot install them, it names
+# the missing ones and exits with 0: the tests that need them are then skipped with the reason.
 set -eu
 
 packages="iproute2 chromium openssh-server openmpi-bin rsync"
@@ -13,7 +13,7 @@ done
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then
-    echo "not installed, and only root with apt-get can:$missing" >&2
+    echo "not installed, because that needs root and apt-get:$missing" >&2
     exit 0
 fi
 export DEBIAN_FRONTEND=noninteractive

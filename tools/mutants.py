@@ -1,9 +1,9 @@
-"""Mutation testing: does a test fail when a comparison, an operator or a constant of the code changes?
+"""Mutation testing: does a test fail when a comparison, an operator or a constant in the code changes?
 
 `make mutants`, or `python tools/mutants.py --seed 7 --count 100 --only dragoman/explain/device.py`. Mutants
-are drawn at random over the sites of all files; each runs the tests that cover its file, up to the first that
-fails, in a fork of a process that has all else imported. Survivors are listed in tools/mutants.txt with the
-reason why they do not matter; they count as survivors all the same.
+are drawn at random from the sites of all files; each runs the tests of its file until one fails, in a fork of
+a process that has imported everything else. tools/mutants.txt lists survivors with the reason why they do not
+matter; they still count as survivors.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LISTED = ROOT / "tools" / "mutants.txt"
 LEAST_KILLED = 0.90
-LIMIT_SECONDS = 300  # a mutant that never ends is noticed as well
+LIMIT_SECONDS = 300  # a mutant that never ends counts as killed
 
-# Two hundred generated runs, then plain tests: what needs more of them to be noticed counts as a survivor.
+# Kept answers, two hundred generated runs, then plain tests: a mutant that only more would reveal survives.
+KEPT = "tests/explain/test_kept_answers.py"
 RUNS = "tests/explain/test_properties.py::test_what_must_hold_of_every_run_holds"
 BARE = "tests/explain/test_properties.py::test_bounds_from_a_bare_log_hold_the_truth"
-PROPERTIES = [f"{RUNS}[0]", BARE, f"{RUNS}[1]"]
+EXPLAIN = [KEPT, f"{RUNS}[0]", BARE, f"{RUNS}[1]", "tests/explain"]
 TESTS: dict[str, list[str]] = {
-    "dragoman/explain/bounds_from_link.py": [BARE, "tests/foreign/test_verdicts.py", "tests/explain"],
-    "dragoman/explain/*.py": [*PROPERTIES, "tests/explain"],
-    "dragoman/cost/step.py": ["tests/sync/test_choice.py", *PROPERTIES, "tests/explain"],
-    "dragoman/cost/size.py": ["tests/explain/test_checkpoint.py"],
-    "dragoman/cost/flops.py": ["tests/plan/test_flops.py"],
-    "dragoman/schedule.py": ["tests/explain/test_learning_rate.py", PROPERTIES[0]],
+    "dragoman/explain/bounds_from_link.py": [KEPT, BARE, "tests/foreign/test_verdicts.py", "tests/explain"],
+    "dragoman/explain/*.py": EXPLAIN,
+    "dragoman/cost/step.py": ["tests/cost", "tests/sync/test_choice.py", *EXPLAIN],
+    "dragoman/cost/size.py": ["tests/cost", "tests/explain/test_checkpoint.py"],
+    "dragoman/cost/flops.py": ["tests/cost"],
+    "dragoman/schedule.py": ["tests/test_schedule.py", "tests/explain/test_learning_rate.py", KEPT],
     "dragoman/data/batches.py": ["tests/data/test_batches.py"],
     "dragoman/sync/wire.py": ["tests/sync/test_exchange.py"],
     "dragoman/sync/diloco.py": ["tests/sync/test_diloco.py"],
+    "dragoman/exchange_way.py": ["tests/test_exchange_way.py"],
 }
-# Slow, and no judge of what is computed: programs that start, and records that are only not to raise.
+# Slow, and they do not check results: they start programs, or only check that records raise no error.
 LEFT_OUT = ("tests/explain/test_properties.py", "tests/explain/test_run.py")
 
-# Turned round. That `<` is not `<=` shows only where two measured numbers are equal, which they never are.
+# Inverted. `<` and `<=` differ only where two measured numbers are equal, which never happens.
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
     ast.LtE: ast.Gt,
@@ -71,7 +73,7 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 
-# The loader of the file compiles the mutant in its place; nothing is written into the repository.
+# The import loader compiles the mutant instead of the file; nothing is written into the repository.
 HOOK = """
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -88,12 +90,12 @@ class Mutant:
     path: str
     function: str
     line: int
-    place: tuple[int, int]  # which node of the file, which change of it
+    place: tuple[int, int]  # index of the node in the file, and of the change to it
     change: str
 
     @property
     def name(self) -> str:
-        """Without a line number: it stays the same when lines move."""
+        """A name without line number, so that it stays the same when lines move."""
         return f"{self.path}: {self.function}: {self.change}"
 
 
@@ -109,7 +111,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def source(mutant: Mutant) -> str:
-    """The whole file with its one change."""
+    """The whole file with the mutant's one change."""
     tree = ast.parse((ROOT / mutant.path).read_text())
     index, number = mutant.place
     _, node, parent = next(itertools.islice(_sites(tree), index, None))
@@ -120,7 +122,7 @@ def source(mutant: Mutant) -> str:
 
 
 def _sites(tree: ast.Module) -> Iterator[tuple[str, ast.AST, ast.AST]]:
-    """Function, node and parent, outside annotations and __init__ of what is never run."""
+    """Yield function, node and parent of every node outside annotations and format specifications."""
     yield from _below(tree, tree, "")
 
 
@@ -163,7 +165,7 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
 
 
 def survives(mutant: Mutant, tests: list[str]) -> bool:
-    """Whether all its tests pass."""
+    """Whether all tests pass with the mutant."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "mutant.py").write_text(source(mutant))
         (Path(folder) / "sitecustomize.py").write_text(HOOK.format(target=str(ROOT / mutant.path)))
@@ -187,7 +189,7 @@ def _passes(child: int) -> bool:
 
 
 def _run(folder: Path, tests: list[str]) -> None:
-    """In the child, and in every process that its tests start."""
+    """Run the tests with the mutant, in this child and in every process that they start."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
@@ -195,7 +197,7 @@ def _run(folder: Path, tests: list[str]) -> None:
     exec((folder / "sitecustomize.py").read_text(), {"__file__": str(folder / "sitecustomize.py")})
     import pytest
 
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # half a second of each start
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # saves half a second per start
     try:
         ended = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout", *tests])
     except BaseException:
@@ -204,20 +206,20 @@ def _run(folder: Path, tests: list[str]) -> None:
 
 
 def tests_of(path: str) -> list[str]:
-    """The tests to run for a file, those named like it first; each file once."""
+    """The tests to run for a file, each once, starting with those named after it."""
     pattern = next(pattern for pattern in TESTS if Path(path).match(pattern))
-    own = ROOT / "tests" / Path(path).parent.name / f"test_{Path(path).name}"
-    named = [str(own.relative_to(ROOT))] if own.exists() else []
-    found: list[str] = []
+    namesake = ROOT / "tests" / Path(path).relative_to("dragoman").with_name(f"test_{Path(path).name}")
+    named = [str(namesake.relative_to(ROOT))] if namesake.exists() else []
+    selected: list[str] = []
     for test in (*named, *TESTS[pattern]):
         files = sorted((ROOT / test).glob("test_*.py")) if (ROOT / test).is_dir() else []
         names = [str(file.relative_to(ROOT)) for file in files] or [test]
-        found += [name for name in names if name not in (*found, *LEFT_OUT)]
-    return found
+        selected += [name for name in names if name not in (*selected, *LEFT_OUT)]
+    return selected
 
 
 def _import_once() -> None:
-    """For all forks: what the tests need, except for the code that is mutated and the tests themselves."""
+    """Import for all forks what the tests need, except the mutated code and the tests themselves."""
     import hypothesis
     import pytest
 
@@ -237,8 +239,8 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--count", type=int, default=150)
-    parser.add_argument("--only", help="a file, or a pattern of files")
-    parser.add_argument("--matching", default="", help="only mutants with this in their name")
+    parser.add_argument("--only", help="only mutants of this file, or of files that match this pattern")
+    parser.add_argument("--matching", default="", help="only mutants whose name contains this")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     _import_once()

@@ -28,7 +28,7 @@ that names the nearest known one. The settings in use are saved with the data se
 {train}"""
 
 
-FAR = 10**9  # upper ends from here on only keep numbers from overflowing
+FAR = 10**9  # upper limits from here on only prevent overflow, so they are not shown
 
 
 def page() -> str:
@@ -40,7 +40,7 @@ def _tables(settings: type[Section]) -> str:
 
 
 def _sections(settings: type[Section]) -> Iterator[tuple[str, type[Section]]]:
-    """Dotted name and type of each group of keys; those outside of any section come first."""
+    """Yield dotted name and type of each group of keys, starting with keys outside any section."""
     if any(not _is_section(field) for field in settings.model_fields.values()):
         yield "", settings
     for name, field in settings.model_fields.items():
@@ -73,7 +73,7 @@ def _default(value: Any) -> str:
 
 
 def _range(field: FieldInfo) -> str:
-    """In words: the allowed values, or the ends of the range."""
+    """The allowed values or the range, in words."""
     kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if kind is not type(None)]
     for kind in kinds:
         if get_origin(kind) is Literal:

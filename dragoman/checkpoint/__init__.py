@@ -1,1 +1,1 @@
-"""The saved form of a model and of a run's state: `train` writes it, all who use a model read it."""
+"""The saved form of models and training states: `train` writes them, commands that use a model read them."""

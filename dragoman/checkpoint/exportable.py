@@ -1,4 +1,7 @@
-"""What can be exported where: known from the vocabulary alone, so training can say it at its start."""
+"""Tells which formats a model can be exported to.
+
+The vocabulary alone decides it, so training can warn at its start.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,17 @@ _PIECE = ModelProto.SentencePiece
 
 
 def check(tokenizer: Tokenizer, target: str) -> None:
-    """Refuses what the format cannot hold. Every shape of our model fits both; a vocabulary may not."""
+    """Raises if the format cannot hold this vocabulary. Every model shape fits both formats."""
     if target == "huggingface" and (reason := _unlike_tokenizers(parse(tokenizer))):
         raise DataError(
             f"cannot be exported to huggingface: {reason}",
-            hint="--to ctranslate2, which takes any SentencePiece model; or a vocabulary that prepare learns",
+            hint="use --to ctranslate2, which takes any SentencePiece model, or train with a vocabulary that "
+            "dragoman prepare learns",
         )
 
 
 def warnings(tokenizer: Tokenizer) -> list[str]:
-    """What a run should say of it at its start."""
+    """The warnings that a run with this vocabulary prints at its start."""
     reason = _unlike_tokenizers(parse(tokenizer))
     return [f"this model will not export to huggingface: {reason}"] if reason else []
 
@@ -35,7 +39,7 @@ def parse(tokenizer: Tokenizer) -> ModelProto:
 
 
 def _unlike_tokenizers(proto: ModelProto) -> str:
-    """Why the `tokenizers` library would split text otherwise than SentencePiece; nothing if it would not."""
+    """Why the `tokenizers` library would split text differently from SentencePiece; empty if it would not."""
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
     if trainer.model_type != TrainerSpec.BPE:
         kind = TrainerSpec.ModelType.Name(trainer.model_type).lower()
@@ -45,7 +49,7 @@ def _unlike_tokenizers(proto: ModelProto) -> str:
     if not (
         normalizer.add_dummy_prefix and normalizer.remove_extra_whitespaces and normalizer.escape_whitespaces
     ):
-        return "its vocabulary treats white space in a way of its own"
+        return "its vocabulary does not treat white space as SentencePiece does by default"
     if any(piece.type in (_PIECE.USER_DEFINED, _PIECE.BYTE) for piece in proto.pieces):
-        return "its vocabulary has pieces that are bytes or symbols of the user"
+        return "its vocabulary has byte pieces or user-defined symbols"
     return ""

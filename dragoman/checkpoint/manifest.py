@@ -1,7 +1,7 @@
-"""manifest.json: size, checksum and purpose of each file of a model's folder, to tell damage from soundness.
+"""manifest.json: the size, checksum and purpose of every file in a model's folder, so that damage is noticed.
 
-Checkpoints and exported models have one. It also has a checksum of itself, so that no bit of it can change
-unnoticed; manifests written before that was so have none.
+Checkpoints and exported models have one. It also holds a checksum of itself, so that it cannot change
+unnoticed; manifests of earlier versions do not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from dragoman.errors import CheckpointError, reading
 
 MANIFEST_FILE = "manifest.json"
-_MOST_BYTES = 1 << 20  # of a manifest: a thousand times what ours have
+_MOST_BYTES = 1 << 20  # of a manifest: a thousand times the size of ours
 
 
 class ManifestFile(BaseModel):
@@ -35,14 +35,14 @@ class Manifest(BaseModel):
     schema_version: Literal[1] = 1
     step: int | None = None  # of a checkpoint
     files: dict[str, ManifestFile]
-    sha256: str | None = None  # of all of the above
+    sha256: str | None = None  # of all fields above
 
     def checksum(self) -> str:
         return hashlib.sha256(self.model_dump_json(exclude={"sha256"}).encode()).hexdigest()
 
 
 def write(folder: Path, purposes: Mapping[str, str], step: int | None = None) -> Manifest:
-    """Describes these files of a folder, which must all be there."""
+    """Writes the manifest of the named files, which must all exist."""
     files = {}
     for name, purpose in purposes.items():
         path = folder / name
@@ -54,7 +54,7 @@ def write(folder: Path, purposes: Mapping[str, str], step: int | None = None) ->
 
 
 def read(folder: Path, known: Iterable[str]) -> Manifest:
-    """What a folder should hold. It may name known files only: a name such as ../x leads elsewhere."""
+    """Reads and checks a folder's manifest. It may only name known files: ../x, say, would lead elsewhere."""
     path = folder / MANIFEST_FILE
     with _readable(path):
         if _size(path) > _MOST_BYTES:
@@ -63,12 +63,12 @@ def read(folder: Path, known: Iterable[str]) -> Manifest:
     if manifest.sha256 not in (None, manifest.checksum()):
         raise CheckpointError("damaged: not the content that was written", path=path)
     if unknown := sorted(manifest.files.keys() - set(known)):
-        raise CheckpointError(f"names {unknown[0]!r}, which is no file of such a folder", path=path)
+        raise CheckpointError(f"names {unknown[0]!r}, which does not belong in such a folder", path=path)
     return manifest
 
 
 def check(folder: Path, files: Mapping[str, ManifestFile]) -> None:
-    """These files of a folder are there, and are what was written. Reads each of them once."""
+    """Raises unless all these files exist with the content that was written. Reads each file once."""
     for name, expected in files.items():
         path = folder / name
         with _readable(path):
@@ -81,7 +81,7 @@ def check(folder: Path, files: Mapping[str, ManifestFile]) -> None:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """A file that is gone, or that the disk does not give back, is damage like any other."""
+    """Reports a file that is missing or cannot be read from the disk as damage, like any other."""
     try:
         with reading(path, CheckpointError):
             yield
@@ -90,11 +90,11 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _size(path: Path) -> int:
-    """Of a file, also one that a link leads to. To open anything else, such as a pipe, could take forever."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    """The size of a file, also through a link. Opening anything else, such as a pipe, could block."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise CheckpointError("damaged: not a file", path=path)
-    return found.st_size
+    return status.st_size
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""A MODEL as users name it: a run, its best, a checkpoint; one of them, or several averaged."""
+"""Loads a MODEL as users name it: a run, its best, a checkpoint, or the average of several checkpoints."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class LoadedModel:
 
 
 def find(path: Path) -> Path:
-    """The folder with the weights: a checkpoint itself; of a run, its best or else its newest one."""
+    """The folder with the weights: a checkpoint itself, or a run's best or else newest checkpoint."""
     if (path / MODEL_FILE).exists():
-        return _linked(path)
+        return _follow_link(path)
     folder = RunFolder(path)
     if folder.best.exists():
-        return _linked(folder.best)
+        return _follow_link(folder.best)
     if steps := folder.checkpoint_steps():
         return folder.checkpoint(steps[-1])
     raise kinds.refused(path, "model")
 
 
 def note_on_newer(path: Path) -> list[str]:
-    """A line that says so if a run has a newer checkpoint than the one used, which nothing scored."""
+    """A note for the user if a run's newest checkpoint is neither the one used nor scored; else nothing."""
     folder = RunFolder(path)
     steps = folder.checkpoint_steps()
     if (path / MODEL_FILE).exists() or not steps:
@@ -53,44 +53,45 @@ def note_on_newer(path: Path) -> list[str]:
     if used == newest or saved_state.is_scored(newest):
         return []
     return [
-        f"note: {used.name} is used, the best that was scored; {newest.name} is newer and was not scored"
-        f"\n  to use that: {newest}"
+        f"note: using {used.name}, the best scored checkpoint; {newest.name} is newer but was not scored"
+        f"\n  to use the newer one, name {newest}"
     ]
 
 
-def _linked(path: Path) -> Path:
-    """What `best` names now: a run that goes on may have it name another checkpoint at any moment."""
+def _follow_link(path: Path) -> Path:
+    """The checkpoint that `best` points at now: a run in progress may change it at any moment."""
     return path.parent / path.readlink() if path.is_symlink() else path
 
 
 def find_several(path: Path, count: int, which: Literal["last", "best"]) -> list[Path]:
-    """The newest or the best `count` checkpoints of a run, to be averaged."""
+    """The newest or the best `count` checkpoints of a run, for averaging."""
     folder = RunFolder(path)
     steps = folder.checkpoint_steps()
     if which == "best" and steps:
         steps = _worst_to_best(folder.checkpoint(steps[-1]), steps)
     if len(steps) < count:
+        scored = "scored " if which == "best" else ""
         raise UsageError(
-            f"has {len(steps)} such checkpoints, {count} are to be averaged",
+            f"has {len(steps)} {scored}checkpoints, fewer than the {count} to be averaged",
             path=path,
-            hint=f"a lower --average; checkpoint.keep_{which} decides how many a run keeps",
+            hint=f"give a lower --average; checkpoint.keep_{which} sets how many a run keeps",
         )
     return [folder.checkpoint(step) for step in steps[-count:]]
 
 
 def _worst_to_best(newest: Path, steps: Sequence[int]) -> list[int]:
-    """Steps that were evaluated, by the run's metric; the newest checkpoint knows all evaluations."""
+    """The evaluated steps, sorted by the run's metric. The newest checkpoint holds all evaluations."""
     saved_state.verify_only(newest, {STATE_FILE, "config.toml"})
     history = saved_state.saved_state(newest).history
-    metric = own_settings(newest).evaluate.metric
+    metric = run_settings(newest).evaluate.metric
     scored = {evaluation.step: evaluation.goodness(metric) for evaluation in history}
     return sorted((step for step in steps if step in scored), key=lambda step: scored[step])
 
 
 def load(paths: Sequence[Path], device: torch.device) -> LoadedModel:
-    """A model in evaluation mode; the mean of several."""
+    """A model in evaluation mode. Several checkpoints are averaged."""
     folders = [_verified(path) for path in paths]
-    settings = own_settings(folders[0])
+    settings = run_settings(folders[0])
     tokenizer = Tokenizer.load(folders[0] / VOCABULARY_FILE, CheckpointError)
     model = _without_weights(folders, settings.model, len(tokenizer))
     model.to_empty(device=torch.device("cpu")).load_state_dict(_mean(folders))
@@ -100,12 +101,12 @@ def load(paths: Sequence[Path], device: torch.device) -> LoadedModel:
 def load_weights(
     model: Path, average: int = 1, of: Literal["last", "best"] = "last"
 ) -> tuple[LoadedModel, tuple[str, str] | None]:
-    """A model that we trained, on the CPU; and its languages, if its run is there to tell."""
+    """A model trained by dragoman, on the CPU, and its source and target language if its run still exists."""
     if (model / "config.json").is_file():
         raise UsageError(
-            "a folder in the format of Hugging Face's transformers, which is not run here",
+            "this model is in the format of Hugging Face's transformers, which dragoman does not run",
             path=model,
-            hint="the run that it was made from, or what ct2-transformers-converter makes of it",
+            hint="give the run it was made from, or convert it with ct2-transformers-converter",
         )
     paths = find_several(model, average, of) if average > 1 else [model]
     for note in note_on_newer(model) if average == 1 else ():
@@ -114,22 +115,22 @@ def load_weights(
 
 
 def _languages(folder: Path) -> tuple[str, str] | None:
-    """Of the run that a checkpoint stands in."""
+    """The source and target language of the run that a checkpoint is in."""
     facts = provenance.load(RunFolder(folder.resolve().parent.parent).provenance)
     source, target = facts.get("source_language"), facts.get("target_language")
     return (str(source), str(target)) if source and target else None
 
 
-def own_settings(folder: Path) -> Training:
-    """Of the run that a checkpoint is from."""
+def run_settings(folder: Path) -> Training:
+    """The settings of the run that a checkpoint is from."""
     try:
         return config.load(Training, folder / "config.toml")
-    except ConfigError as error:  # not one that the user wrote
+    except ConfigError as error:  # the user did not write this file
         raise CheckpointError(error.what, path=error.path, line=error.line) from None
 
 
 def _verified(path: Path) -> Path:
-    """The folder with the weights, sound: nothing in it is used before."""
+    """The folder with the weights, after its files are checked: nothing is used before."""
     folder = find(path)
     saved_state.verify_only(folder, REQUIRED_TO_TRANSLATE)
     return folder
@@ -144,32 +145,35 @@ def _mean(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def _without_weights(folders: Sequence[Path], measures: Model, vocabulary: int) -> Transformer:
-    """The model that a config describes, if the folders hold its weights: takes no memory for them."""
-    path, held = folders[0] / "config.toml", [saved_state.weight_shapes(folder) for folder in folders]
+    """The model that a config describes, without memory for its weights, which every folder must have."""
+    path, saved = folders[0] / "config.toml", [saved_state.weight_shapes(folder) for folder in folders]
     layers = measures.encoder_layers + measures.decoder_layers
-    if layers > len(held[0]):  # else it may take minutes to make them
-        raise CheckpointError(f"{layers:,} layers, but {MODEL_FILE} has {len(held[0]):,} tensors", path=path)
+    if layers > len(saved[0]):  # building so large a model may take minutes
+        raise CheckpointError(f"{layers:,} layers, but {MODEL_FILE} has {len(saved[0]):,} tensors", path=path)
     with reading(path, CheckpointError), torch.device("meta"):
         model = Transformer(measures, vocabulary)
-    for folder, found in zip(folders, held, strict=True):
-        saved_state.check_shapes(folder / MODEL_FILE, found, saved_state.shapes(model.state_dict()))
+    for folder, shapes in zip(folders, saved, strict=True):
+        saved_state.check_shapes(folder / MODEL_FILE, shapes, saved_state.shapes(model.state_dict()))
     return model
 
 
 def check_fits(path: Path, wanted: Model, tokenizer: Tokenizer) -> None:
-    """Can these weights begin a run of this shape, with this vocabulary?"""
+    """Raises unless a run of this shape and vocabulary can start from these weights."""
     folder = _verified(path)
     other = Tokenizer.load(folder / VOCABULARY_FILE, CheckpointError)
     if other.sha256 != tokenizer.sha256:
         raise DataError(
-            f"its vocabulary ({len(other):,} pieces) is not that of the data set ({len(tokenizer):,} pieces)",
+            f"its vocabulary ({len(other):,} pieces) is not the data set's ({len(tokenizer):,} pieces)",
             path=folder,
             hint=f"prepare the data with --vocab {folder / VOCABULARY_FILE}",
         )
-    own = own_settings(folder).model
     rates = {"dropout", "attention_dropout", "feedforward_dropout"}  # no weight depends on them
-    shapes = dict(config.flat(own)), dict(config.flat(wanted))
-    differing = [key for key in shapes[0] if key not in rates and shapes[0][key] != shapes[1][key]]
+    theirs, ours = dict(config.flat(run_settings(folder).model)), dict(config.flat(wanted))
+    differing = [key for key in theirs if key not in rates and theirs[key] != ours[key]]
     if differing:
-        what = ", ".join(f"model.{key} is {shapes[0][key]} there, {shapes[1][key]} here" for key in differing)
-        raise DataError(f"its shape differs: {what}", path=folder, hint="take over its [model] section")
+        what = ", ".join(f"model.{key} is {theirs[key]} there, {ours[key]} here" for key in differing)
+        raise DataError(
+            f"its shape differs: {what}",
+            path=folder,
+            hint=f"copy the [model] section of {folder / 'config.toml'} into your config",
+        )

@@ -1,16 +1,16 @@
-"""Checkpoints: a folder each, whole or not there, with a manifest that tells damage from soundness.
+"""Checkpoints: one folder each, complete or absent, with a manifest that reveals damage.
 
     step-00001000/
-      model.safetensors       weights: all that a translation needs, with config and vocabulary
-      optimizer.safetensors   the optimizer's moments: to go on training
+      model.safetensors       weights: with config and vocabulary, all that a translation needs
+      optimizer.safetensors   the optimizer's moments: to resume training
       outer.safetensors       DiLoCo only: the outer momentum
       state.json              step, data position, evaluations so far
       config.toml             the run's settings
       vocabulary.model        SentencePiece
       manifest.json           size, checksum and purpose of each file
 
-Random states need no file: weights, order of pairs and dropout follow from the seed, the step and the
-microbatch. Nothing here is ever unpickled. With DiLoCo every replica but the first keeps its own
+Random states need no file: initial weights, order of pairs and dropout follow from the seed, the step and the
+microbatch. Nothing here is ever unpickled. With DiLoCo every replica except the first keeps its own
 optimizer.safetensors and state.json, in a folder of the same kind on its own host (rundir.py).
 """
 
@@ -40,10 +40,10 @@ OPTIMIZER_FILE = "optimizer.safetensors"
 OUTER_FILE = "outer.safetensors"
 STATE_FILE = "state.json"
 PURPOSES = {
-    MODEL_FILE: "weights; needed to translate, to serve and to go on",
-    OPTIMIZER_FILE: "the optimizer's moments; needed to go on training only",
-    OUTER_FILE: "DiLoCo's outer momentum; needed to go on training only",
-    STATE_FILE: "step, data position and evaluations so far; needed to go on training only",
+    MODEL_FILE: "weights; needed to translate, serve and resume training",
+    OPTIMIZER_FILE: "the optimizer's moments; needed only to resume training",
+    OUTER_FILE: "DiLoCo's outer momentum; needed only to resume training",
+    STATE_FILE: "step, data position and evaluations so far; needed only to resume training",
     "config.toml": "the run's settings; needed to build the model",
     VOCABULARY_FILE: "subwords; needed to read and write text",
 }
@@ -51,8 +51,8 @@ REQUIRED = PURPOSES.keys() - {OUTER_FILE}
 REQUIRED_TO_TRANSLATE = {MODEL_FILE, "config.toml", VOCABULARY_FILE}
 REQUIRED_OF_REPLICA = {OPTIMIZER_FILE, STATE_FILE}
 
-Shapes = dict[str, tuple[int, ...]]  # of tensors by name
-Contents = Mapping[str, dict[str, Tensor] | bytes]  # of each file
+Shapes = dict[str, tuple[int, ...]]  # by tensor name
+Contents = Mapping[str, dict[str, Tensor] | bytes]  # by file name
 
 
 class SavedState(BaseModel):
@@ -77,7 +77,7 @@ class SavedState(BaseModel):
 
 
 class ReplicaState(BaseModel):
-    """state.json of a replica: what is its own, beside the moments."""
+    """A replica's state.json: what it keeps for itself besides the moments."""
 
     schema_version: int = 1
     step: int
@@ -95,7 +95,7 @@ class Loaded:
 
 
 def write(path: Path, step: int, files: Contents) -> Manifest:
-    """The folder appears whole, or not at all."""
+    """Writes a checkpoint. Its folder appears complete, or not at all."""
     with atomic.appearing(path) as folder:
         for name, content in files.items():
             if isinstance(content, bytes):
@@ -106,7 +106,7 @@ def write(path: Path, step: int, files: Contents) -> Manifest:
 
 
 def load(path: Path) -> Loaded:
-    """A checkpoint whole, not checked: `verify` does that."""
+    """A whole checkpoint, unchecked: `verify` does that."""
     has_outer = OUTER_FILE in manifest.read(path, PURPOSES).files
     return Loaded(
         saved_state(path),
@@ -117,7 +117,7 @@ def load(path: Path) -> Loaded:
 
 
 def load_replica(path: Path) -> tuple[ReplicaState, dict[str, Tensor]]:
-    """What a replica kept for itself, not checked."""
+    """What a replica keeps for itself, unchecked."""
     return _replica_state(path), _tensors(path / OPTIMIZER_FILE)
 
 
@@ -127,7 +127,7 @@ def saved_state(path: Path) -> SavedState:
 
 
 def is_scored(path: Path) -> bool:
-    """Was this step evaluated? One whose state cannot be read says nothing."""
+    """Was this step evaluated? True also if its state cannot be read, so that no note is made of it."""
     try:
         state = saved_state(path)
     except (CheckpointError, OSError):
@@ -146,13 +146,13 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
 
 def weight_shapes(path: Path) -> Shapes:
-    """Of a checkpoint's weights, from the head of their file alone. A weight of another type is refused."""
+    """The shapes of a checkpoint's weights, read from the file's header. Raises unless all are F32."""
     file = path / MODEL_FILE
     with reading(file, CheckpointError), safe_open(file, "pt") as opened:
         slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118  no mapping
         for name, part in slices.items():
             if part.get_dtype() != "F32":
-                raise CheckpointError(f"{name} is {part.get_dtype()}, F32 was expected", path=file)
+                raise CheckpointError(f"{name} is {part.get_dtype()}, expected F32", path=file)
         return {name: tuple(part.get_shape()) for name, part in slices.items()}
 
 
@@ -160,53 +160,53 @@ def shapes(tensors: Mapping[str, Tensor]) -> Shapes:
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
-def check_shapes(file: Path, found: Shapes, expected: Shapes) -> None:
-    """The file holds the tensors that this model has, and no others."""
-    for name in sorted(found.keys() | expected.keys()):
-        if found.get(name) != expected.get(name):
+def check_shapes(file: Path, actual: Shapes, expected: Shapes) -> None:
+    """Raises unless the file holds exactly the tensors that this model has."""
+    for name in sorted(actual.keys() | expected.keys()):
+        if actual.get(name) != expected.get(name):
             raise CheckpointError(
-                f"{name} has shape {found.get(name)}, expected was {expected.get(name)}", path=file
+                f"{name} has shape {actual.get(name)}, expected {expected.get(name)}", path=file
             )
 
 
 def finite_weights(path: Path) -> dict[str, Tensor]:
-    """The weights of a checkpoint: numbers, every one of them."""
+    """The weights of a checkpoint. Raises if any of them is not a finite number."""
     weights = _tensors(path / MODEL_FILE)
     with reading(path / MODEL_FILE, CheckpointError):
-        # A sum of numbers may be too large to be one; with anything else among them it never is one. So one
-        # pass without a copy is enough for nearly all.
+        # The sum is not finite if one weight is not, or if it overflows. So for nearly every tensor one pass
+        # without a copy is enough.
         doubtful = [name for name, tensor in weights.items() if not tensor.sum().isfinite()]
         if wrong := [name for name in doubtful if not weights[name].isfinite().all()]:
             raise CheckpointError(
                 f"{wrong[0]} holds weights that are not finite numbers",
                 path=path / MODEL_FILE,
-                hint="an earlier checkpoint: training had diverged when this one was saved",
+                hint="use an earlier checkpoint: training had diverged when this one was saved",
             )
     return weights
 
 
 def verify(path: Path) -> Manifest:
-    """Every file is there and is what was written, and training can go on from it."""
-    found = _verified(path, REQUIRED)
+    """Raises unless every file is there and undamaged, so that training can resume from the checkpoint."""
+    verified = _verified(path, REQUIRED)
     saved_state(path)
     finite_weights(path)
-    return found
+    return verified
 
 
 def verify_replica(path: Path) -> Manifest:
-    found = _verified(path, REQUIRED_OF_REPLICA)
+    verified = _verified(path, REQUIRED_OF_REPLICA)
     _replica_state(path)
-    return found
+    return verified
 
 
 def verify_only(path: Path, names: Set[str]) -> None:
-    """These files are sound. The rest may be gone: what a translation needs is a third of the bytes."""
+    """Raises unless these files are undamaged. To translate, a third of a checkpoint's bytes is enough."""
     _verified(path, names, names)
 
 
 def _verified(path: Path, required: Set[str], checked: Set[str] = PURPOSES.keys()) -> Manifest:
-    found = manifest.read(path, PURPOSES)
-    if lacking := required - found.files.keys():
-        raise CheckpointError(f"damaged: {min(lacking)} is not in it", path=path / manifest.MANIFEST_FILE)
-    manifest.check(path, {name: facts for name, facts in found.files.items() if name in checked})
-    return found
+    listed = manifest.read(path, PURPOSES)
+    if missing := required - listed.files.keys():
+        raise CheckpointError(f"damaged: {min(missing)} is not in it", path=path / manifest.MANIFEST_FILE)
+    manifest.check(path, {name: facts for name, facts in listed.files.items() if name in checked})
+    return listed

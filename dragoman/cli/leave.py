@@ -7,8 +7,8 @@ from typing import NoReturn
 
 
 def leave(code: int) -> NoReturn:
-    """At once: threads of torch's stores now and then abort a process while Python takes itself down."""
+    """Exits without Python's shutdown, during which the threads of torch's stores sometimes abort."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # a terminal that was closed meanwhile
+        with suppress(OSError):  # the terminal may be closed by now
             stream.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""Commands about machines, before a run is on them."""
+"""Commands that prepare machines for a run: doctor, plan and launch."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ from dragoman.bounds import MOST_RANKS
 from dragoman.cli.leave import leave
 from dragoman.cli.options import MOST_HOSTS, MOST_PRICE, AsJson, ConfigFile, Setting, located, within
 
-MOST_GPUS = 64  # of one machine
+MOST_GPUS = 64  # in one machine
 MOST_PAIRS = 10**12
 
 
 def doctor(
     hosts: Annotated[
-        str | None, typer.Option(metavar="A:2,B:2", help="Machines to look at, with the ranks of each.")
+        str | None, typer.Option(metavar="A:2,B:2", help="Machines to check, with the ranks on each.")
     ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DATA", help="A data set made by prepare.")] = None,
     settings: Annotated[
         Path | None,
-        typer.Option("--config", metavar="CONFIG", help="Settings as a TOML file.", callback=located),
+        typer.Option("--config", metavar="CONFIG", help="The run's settings (TOML).", callback=located),
     ] = None,
-    run: Annotated[Path, typer.Option(metavar="RUN", help="Where the run would be.")] = Path("."),
+    run: Annotated[Path, typer.Option(metavar="RUN", help="The future run folder.")] = Path("."),
     with_steps: Annotated[
-        bool, typer.Option("--train", help="Also make ten real steps, and end in a block to report.")
+        bool, typer.Option("--train", help="Also train ten steps, and print a summary for bug reports.")
     ] = False,
     changes: Setting = [],
     as_json: AsJson = False,
 ) -> None:
-    """Check everything that can be checked before a run: this machine, or several and what joins them.
+    """Check machines, data and network before a run.
 
-    Example: dragoman doctor --hosts a:2,b:2 --data data/mine --config configs/transformer-base.toml --train
+    Checks this machine, or with --hosts several machines and the links
+    between them.
+
+    Example: dragoman doctor --hosts a:2,b:2 --data data/mine \\
+        --config configs/transformer-base.toml --train
     """
     from dragoman import config
     from dragoman.config import Training
@@ -45,7 +49,7 @@ def doctor(
 
     loaded = config.load(Training, settings, changes) if settings else None
     places = (data.absolute() if data else None, run.absolute())
-    with progress.reporter().stage("looking"):
+    with progress.reporter().stage("checking"):
         result = examine(DoctorRequest(parse(hosts) if hosts else [], *places, loaded, with_steps))
     terminal.answer(result.json_text()) if as_json else result.show()
     leave(result.exit_code)
@@ -53,36 +57,39 @@ def doctor(
 
 def plan(
     settings: ConfigFile,
-    hosts: Annotated[int, within(1, MOST_HOSTS, "Machines.")] = 1,
-    workers: Annotated[int, within(1, MOST_GPUS, "Ranks on each, one per GPU.")] = 1,
-    link: Annotated[str | None, typer.Option(help="Between machines, as ordered: 1gbit.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="The GPU's type: V100.")] = None,
+    hosts: Annotated[int, within(1, MOST_HOSTS, "Number of machines.")] = 1,
+    workers: Annotated[int, within(1, MOST_GPUS, "Ranks per machine, one per GPU.")] = 1,
+    link: Annotated[str | None, typer.Option(help="Link between machines, e.g. 1gbit.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="GPU type, e.g. V100.")] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure steps on this machine, with --workers ranks: 30 s.")
+        bool,
+        typer.Option("--calibrate", help="Measure steps here, with --workers ranks (30 s)."),
     ] = False,
     run: Annotated[
-        Path | None, typer.Option("--from", metavar="RUN", help="Plan by the records of a run.")
+        Path | None, typer.Option("--from", metavar="RUN", help="Plan from the records of this run.")
     ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DATA", help="A data set made by prepare.")] = None,
-    pairs: Annotated[int | None, within(1, MOST_PAIRS, "Training pairs, where there is no DATA.")] = None,
+    pairs: Annotated[int | None, within(1, MOST_PAIRS, "Training pairs, if there is no DATA yet.")] = None,
     epochs: Annotated[
-        float | None, within(1e-6, 1e6, "Times through the corpus, in place of train.steps.")
+        float | None, within(1e-6, 1e6, "Passes through the corpus, instead of train.steps.")
     ] = None,
-    price_per_hour: Annotated[float | None, within(0, MOST_PRICE, "Of one machine.")] = None,
-    currency: Annotated[str, typer.Option(metavar="EUR", help="Of the price.")] = "",
+    price_per_hour: Annotated[float | None, within(0, MOST_PRICE, "Price of one machine per hour.")] = None,
+    currency: Annotated[str, typer.Option(metavar="EUR", help="Currency of the price.")] = "",
     planned: Annotated[
         Path | None,
-        typer.Option("--for", metavar="RUN", help="Keep the plan for a run to come: its report compares."),
+        typer.Option("--for", metavar="RUN", help="Save the plan for this future run's report."),
     ] = None,
     changes: Setting = [],
     as_json: AsJson = False,
 ) -> None:
-    """Say what a run will take on machines that are not rented yet: time, money, disk, memory.
+    """Estimate time, money, disk and memory of a run before you rent machines.
 
-    Every number has an interval and says where it comes from; a table shows other numbers of machines, links
-    and ways of exchanging. What computes is named by one of --gpu, --calibrate and --from.
+    How fast a rank computes comes from one of --gpu, --calibrate and --from.
+    Every estimate has an interval and names its source. A table compares other
+    numbers of machines, links and ways of exchanging gradients.
 
-    Example: dragoman plan configs/transformer-base.toml --hosts 2 --workers 2 --gpu V100 --link 1gbit
+    Example: dragoman plan configs/transformer-base.toml --hosts 2 --workers 2 \\
+        --gpu V100 --link 1gbit
     """
     from dragoman import config
     from dragoman.config import Training
@@ -96,10 +103,10 @@ def plan(
     def measured(work: Work) -> Pace:
         from dragoman.train import calibrate as calibration  # imports torch
 
-        progress.reporter().note("measuring steps on this machine for half a minute")
+        progress.reporter().note("measuring steps on this machine (takes half a minute)")
         return calibration.calibrate(work, workers, data)
 
-    asked = request.PlanRequest(
+    plan_request = request.PlanRequest(
         settings=filled,
         hosts=hosts,
         workers=workers,
@@ -113,44 +120,45 @@ def plan(
         price_per_hour=price_per_hour,
         currency=currency,
     )
-    made = request.plan(asked)
+    run_plan = request.plan(plan_request)
     if planned:
-        document.save(made, RunFolder(planned).plan)
-    terminal.answer(document.text(made)) if as_json else show.show(made)
+        document.save(run_plan, RunFolder(planned).plan)
+    terminal.answer(document.text(run_plan)) if as_json else show.show(run_plan)
 
 
 def slurm(
     settings: ConfigFile,
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set, at this path on every node.")],
-    run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
-    nodes: Annotated[int, within(1, MOST_HOSTS, "Machines to ask for.")],
-    workers_per_node: Annotated[int, within(1, MOST_RANKS, "Ranks on each of them.")],
+    run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing run continues.")],
+    nodes: Annotated[int, within(1, MOST_HOSTS, "Number of nodes (machines).")],
+    workers_per_node: Annotated[int, within(1, MOST_RANKS, "Ranks per node.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The batch file to write.")],
-    time: Annotated[str | None, typer.Option(help="Longest time to run, as sbatch takes it.")] = None,
-    partition: Annotated[str | None, typer.Option(help="Of the cluster.")] = None,
+    time: Annotated[str | None, typer.Option(help="Time limit, in sbatch's format.")] = None,
+    partition: Annotated[str | None, typer.Option(help="Partition of the cluster.")] = None,
     changes: Setting = [],
 ) -> None:
     """Write a batch file that trains on a Slurm cluster.
 
-    Example: dragoman launch slurm configs/transformer-base.toml --data data/mine --run runs/mine
-    --nodes 2 --workers-per-node 4 --time 24:00:00 -o mine.sbatch
+    Example: dragoman launch slurm configs/transformer-base.toml \\
+        --data data/mine --run runs/mine --nodes 2 --workers-per-node 4 \\
+        --time 24:00:00 -o mine.sbatch
     """
     from dragoman import config
     from dragoman.config import Training
     from dragoman.launch import sbatch
 
-    config.load(Training, settings, changes)  # what is wrong with it is better said now than by the cluster
+    config.load(Training, settings, changes)  # reports errors now, before the job waits in the queue
     places = [str(settings.absolute()), "--data", str(data.absolute()), "--run", str(run.absolute())]
     words = ["train", *places, *(word for change in changes for word in ("--set", change))]
     sbatch.write(words, run, sbatch.Batch(nodes, workers_per_node, time, partition), out)
-    terminal.say(f"Written. To submit it, now and to go on later: {shlex.join(['sbatch', str(out)])}")
+    terminal.say(f"Start the run, and continue it later, with: {shlex.join(['sbatch', str(out)])}")
 
 
 def copy(
     hosts: Annotated[str, typer.Option(metavar="A,B", help="Machines to copy to.")],
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
 ) -> None:
-    """Copy a data set to the same path on other machines, and check it there by its fingerprint.
+    """Copy a data set to the same path on other machines, and verify it.
 
     Example: dragoman launch copy --hosts a,b --data data/mine
     """

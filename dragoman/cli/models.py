@@ -10,22 +10,25 @@ from typing import Annotated
 import typer
 
 from dragoman import progress, terminal
-from dragoman.bounds import MOST_RANKS, WIDEST_BEAM
+from dragoman.bounds import LONGEST_TRANSLATION, MOST_RANKS, WIDEST_BEAM
 from dragoman.cli.options import (
-    MOST_CHECKPOINTS,
     AsJson,
+    AverageCount,
+    AverageOf,
     EngineChoice,
     PrecisionChoice,
     Which,
+    WithEngine,
+    WithPrecision,
     within,
 )
 from dragoman.errors import naming
 
-MOST_PIECES = 10**6  # of any vocabulary
+MOST_PIECES = 10**6  # in any vocabulary
 
 
 class ExportTarget(StrEnum):
-    """Who reads an exported model."""
+    """The formats a model can be exported to."""
 
     ctranslate2 = "ctranslate2"
     huggingface = "huggingface"
@@ -36,47 +39,59 @@ def evaluate(
         Path,
         typer.Argument(metavar="MODEL", help="A run, its best, a checkpoint, an exported folder or a file."),
     ],
-    against: Annotated[Path | None, typer.Option(metavar="MODEL", help="Another, to compare with.")] = None,
+    against: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="A second model to compare with.")
+    ] = None,
     data: Annotated[
-        Path | None, typer.Option(metavar="DATA", help="A data set made by prepare; else the run's own.")
+        Path | None, typer.Option(metavar="DATA", help="A data set made by prepare; default: the run's.")
     ] = None,
     part: Annotated[
-        str | None, typer.Option(help="Its held-out part to translate; else test if it has one, or dev.")
+        str | None, typer.Option(help="Part of the data set; default: test if it has one, else dev.")
     ] = None,
-    source: Annotated[Path | None, typer.Option(metavar="FILE", help="Or: text to translate.")] = None,
-    reference: Annotated[Path | None, typer.Option(metavar="FILE", help="Its translation.")] = None,
-    test_set: Annotated[str | None, typer.Option(metavar="NAME", help="Or: of sacreBLEU, as wmt14.")] = None,
-    languages: Annotated[str | None, typer.Option(metavar="EN-DE", help="Of files or a test set.")] = None,
-    mirror: Annotated[str | None, typer.Option(help="Folder or URL to take a test set from.")] = None,
-    average: Annotated[int, within(1, MOST_CHECKPOINTS, "Average so many checkpoints of the run.")] = 1,
-    of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
-    beam: Annotated[int | None, within(1, WIDEST_BEAM, "Else the run's own.")] = None,
-    length_penalty: Annotated[float | None, within(0, 10, "Else the run's own.")] = None,
-    engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
-    precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
-    show: Annotated[int, within(0, 10_000, "Sentences to show, the most telling first.")] = 5,
+    source: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Text to translate, instead of a data set.")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The reference translation of --source.")
+    ] = None,
+    test_set: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A sacreBLEU test set, instead of a data set.")
+    ] = None,
+    languages: Annotated[
+        str | None, typer.Option(metavar="EN-DE", help="Languages of the files or test set.")
+    ] = None,
+    mirror: Annotated[str | None, typer.Option(help="Folder or URL with the test set's files.")] = None,
+    average: AverageCount = 1,
+    of: AverageOf = Which.last,
+    beam: Annotated[int | None, within(1, WIDEST_BEAM, "Beam width; default: the run's.")] = None,
+    length_penalty: Annotated[float | None, within(0, 10, "Length penalty; default: the run's.")] = None,
+    engine: WithEngine = EngineChoice.auto,
+    precision: WithPrecision = PrecisionChoice.auto,
+    show: Annotated[int, within(0, 10_000, "Sentences to print, the most telling first.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Translate held-out text and score it: BLEU, chrF and TER with signatures and intervals.
+    """Translate held-out text and score it with BLEU, chrF and TER.
 
-    A MODEL that is a file holds translations made elsewhere, one to a line. With --against, whether the two
-    differ by more than chance. The scores of a run enter its report.
+    Each score has its signature and a confidence interval. --against tells
+    whether two models differ by more than chance. A MODEL that is a file holds
+    translations made elsewhere, one per line. A run's scores appear in its
+    report.
 
     Example: dragoman evaluate runs/wednesday --against runs/tuesday
     """
     from dragoman.evaluate import choice, of_run, run, system, text
 
-    asked = choice.Asked(data, part, source, reference, test_set, languages, mirror)
-    held_out = choice.held_out(asked, model)
-    way = system.DecodingOptions(engine.value, precision.value, average, of.value, beam, length_penalty)
+    text_options = choice.HeldOutOptions(data, part, source, reference, test_set, languages, mirror)
+    held_out = choice.held_out(text_options, model)
+    decoding = system.DecodingOptions(engine.value, precision.value, average, of.value, beam, length_penalty)
     paths = [path for path in (model, against) if path]
-    checkpoints = [of_run.find(path) for path in paths]  # now: a run under way may soon have a better one
+    checkpoints = [of_run.find(path) for path in paths]  # first: a run in progress may replace its best
     with progress.reporter().stage("translating"):
-        systems = [system.find(path, held_out, way) for path in paths]
+        systems = [system.find(path, held_out, decoding) for path in paths]
     evaluated = run.evaluate(systems, held_out, show)
-    if average == 1:  # a mean of checkpoints is no model that the run keeps
+    if average == 1:  # the run's folder holds no averaged model that scores could belong to
         for obstacle in of_run.keep(evaluated, paths, checkpoints):
-            terminal.warn(f"note: the scores are not in the run's report: {obstacle}")
+            terminal.warn(f"note: the run's report will not show these scores: {obstacle}")
     if as_json:
         terminal.answer(evaluated.model_dump_json(indent=2))
     else:
@@ -88,39 +103,42 @@ def translate(
         Path, typer.Argument(metavar="MODEL", help="A run, its best, a checkpoint or an exported folder.")
     ],
     sources: Annotated[
-        list[Path], typer.Argument(metavar="[FILES]", help="Text, TSV, XLIFF or PO; none: standard input.")
+        list[Path],
+        typer.Argument(metavar="FILES", help="Text, TSV, XLIFF or PO files; default: standard input."),
     ] = [],
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="A file, or a folder; else standard output.")
+        Path | None, typer.Option("-o", "--out", help="File or folder; default: standard output.")
     ] = None,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Take every file as plain text, a line at a time.")
+        bool, typer.Option("--plain", help="Read every file as plain text, line by line.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Also what is translated already.")] = False,
-    beam: Annotated[int, within(1, WIDEST_BEAM, "1 is greedy search.")] = 4,
+    again: Annotated[bool, typer.Option("--again", help="Also replace existing translations.")] = False,
+    beam: Annotated[int, within(1, WIDEST_BEAM, "Beam width; 1 is greedy search.")] = 4,
     length_penalty: Annotated[float, within(0, 10, "Higher favours longer translations.")] = 0.6,
-    best: Annotated[int, within(1, WIDEST_BEAM, "Translations of each line, with their scores.")] = 1,
+    best: Annotated[int, within(1, WIDEST_BEAM, "Number of translations per line, with scores.")] = 1,
     max_length: Annotated[
-        int | None, within(1, 4096, "Tokens of a translation; else by the length of its source.")
+        int | None,
+        within(1, LONGEST_TRANSLATION, "Most tokens per sentence; default: by source length."),
     ] = None,
     sample_top: Annotated[
-        int, within(0, MOST_PIECES, "Draw each token from so many of the likeliest; 0: from all.")
+        int, within(0, MOST_PIECES, "Sample tokens from the N likeliest; 0: from all, 1: do not sample.")
     ] = 1,
-    temperature: Annotated[float, within(0.01, 100, "Of drawing; lower is tamer.")] = 1.0,
-    no_repeat_ngram: Annotated[
-        int, within(0, 100, "So many tokens in a row come only once; 0: no guard.")
-    ] = 0,
-    split: Annotated[bool, typer.Option(help="Sentence by sentence, or only long lines so.")] = True,
-    average: Annotated[int, within(1, MOST_CHECKPOINTS, "Average so many checkpoints of the run.")] = 1,
-    of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
-    engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
-    precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
-    threads: Annotated[int | None, within(1, MOST_RANKS, "Else all cores.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each line.")] = False,
+    temperature: Annotated[float, within(0.01, 100, "Sampling temperature; lower is more cautious.")] = 1.0,
+    no_repeat_ngram: Annotated[int, within(0, 100, "Never repeat N tokens in a row; 0: off.")] = 0,
+    split: Annotated[
+        bool, typer.Option(help="Split every line into sentences; --no-split: only long ones.")
+    ] = True,
+    average: AverageCount = 1,
+    of: AverageOf = Which.last,
+    engine: WithEngine = EngineChoice.auto,
+    precision: WithPrecision = PrecisionChoice.auto,
+    threads: Annotated[int | None, within(1, MOST_RANKS, "CPU threads; default: all cores.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
 ) -> None:
-    """Translate text, or the files of translators: their targets are filled in, tags and placeholders kept.
+    """Translate text, or fill in the files that translators work with.
 
-    The suffix of a file tells its format (also followed by .gz, .xz or .zst).
+    The suffix tells a file's format; .gz, .bz2, .xz or .zst may follow it.
+    Tags and placeholders are kept.
 
     Example: echo "A dog runs." | dragoman translate runs/demo
     """
@@ -139,12 +157,12 @@ def translate(
     )
     task = files.Task(sources, out, options, plain, again, as_json)
     files.check(task)
-    from dragoman.engines import load  # with torch, which takes seconds: what is wrong was said before
+    from dragoman.engines import load  # imports torch, which takes seconds: only after the checks
 
     loaded = load(model, engine.value, precision.value, average, of.value, threads)
     if out:
         tally = files.to_files(loaded, task, out)
-        progress.reporter().note(f"{tally.translated:,} translated, {tally.left:,} left as they were")
+        progress.reporter().note(f"{tally.translated:,} translated, {tally.left:,} left unchanged")
         return
     with naming("standard output"):
         if sources:
@@ -155,16 +173,16 @@ def translate(
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A run, its best, or a checkpoint.")],
-    to: Annotated[ExportTarget, typer.Option(help="Who is to read it.")],
+    to: Annotated[ExportTarget, typer.Option(help="The format to write.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FOLDER", help="The folder to write.")],
     precision: Annotated[
-        PrecisionChoice, typer.Option(help="Of the weights, for ctranslate2; auto is float32.")
+        PrecisionChoice, typer.Option(help="Precision of ctranslate2's weights; auto is float32.")
     ] = PrecisionChoice.auto,
-    average: Annotated[int, within(1, MOST_CHECKPOINTS, "Average so many checkpoints of the run.")] = 1,
-    of: Annotated[Which, typer.Option(help="Which checkpoints to average.")] = Which.last,
+    average: AverageCount = 1,
+    of: AverageOf = Which.last,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model in the format of CTranslate2 or of Hugging Face's transformers.
+    """Export a model to CTranslate2 or to Hugging Face's transformers.
 
     Example: dragoman export runs/demo --to ctranslate2 -o demo-ct2
     """
@@ -183,25 +201,26 @@ def export(
 def serve(
     served: Annotated[
         list[str],
-        typer.Argument(metavar="[NAME=]MODEL", help="A run, its best, or an exported folder; several."),
+        typer.Argument(metavar="[NAME=]MODEL", help="Runs, their best, or exported folders."),
     ],
     host: Annotated[
-        str, typer.Option(help="Where to listen; elsewhere than here a token is needed.")
+        str, typer.Option(help="Address to listen on; all but loopback need a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, within(0, 65_535, "0 is any free one.")] = 8000,
+    port: Annotated[int, within(0, 65_535, "Port to listen on; 0: any free one.")] = 8000,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Holds the token that requests must carry.")
+        Path | None, typer.Option(metavar="FILE", help="File with the token requests must send.")
     ] = None,
-    engine: Annotated[EngineChoice, typer.Option(help="What translates.")] = EngineChoice.auto,
-    precision: Annotated[PrecisionChoice, typer.Option(help="Of CTranslate2.")] = PrecisionChoice.auto,
-    threads: Annotated[int | None, within(1, MOST_RANKS, "Of translating; else all cores.")] = None,
-    most_characters: Annotated[int, within(1, 10**7, "Of one request; more is refused.")] = 20_000,
-    most_requests: Annotated[int, within(1, 10_000, "Under way at once; more are refused.")] = 128,
+    engine: WithEngine = EngineChoice.auto,
+    precision: WithPrecision = PrecisionChoice.auto,
+    threads: Annotated[int | None, within(1, MOST_RANKS, "CPU threads; default: all cores.")] = None,
+    most_characters: Annotated[int, within(1, 10**7, "Most characters in a request.")] = 20_000,
+    most_requests: Annotated[int, within(1, 10_000, "Most requests in progress at once.")] = 128,
 ) -> None:
-    """Translate over HTTP, with a page to translate on.
+    """Serve models over HTTP, with a web page for translating.
 
-    POST /v1/translate, described at /openapi.json; LibreTranslate's clients work too. Ends at Ctrl-C or
-    SIGTERM when all it accepted is answered.
+    Programs use POST /v1/translate, described at /openapi.json; LibreTranslate's
+    clients work too. On Ctrl-C or SIGTERM the server answers all requests it has
+    accepted, then exits.
 
     Example: dragoman serve runs/demo --port 8000
     """
@@ -212,11 +231,11 @@ def serve(
     token = server.read_token(token_file, host)
     limits = Limits(characters=most_characters, requests=most_requests)
     socket = server.bind(host, port)
-    from dragoman import engines  # with torch, which takes seconds: what is wrong was said before
+    from dragoman import engines  # imports torch, which takes seconds: only after the checks
 
-    found = models.load(
+    loaded = models.load(
         served, lambda path: engines.load(path, engine.value, precision.value, threads=threads)
     )
-    names = ", ".join(found.served)
-    application = app.build(found, limits, token, found.calls_at_once(threads or cores()))
+    names = ", ".join(loaded.served)
+    application = app.build(loaded, limits, token, loaded.calls_at_once(threads or cores()))
     server.run(application, socket, limits, lambda url: terminal.say(f"Serving {names} at {url}"))

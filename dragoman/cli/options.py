@@ -10,7 +10,7 @@ import typer
 
 
 def located(path: Path | None) -> Path | None:
-    """The config file that is meant."""
+    """The path of this config file, or of the shipped config with this name."""
     from dragoman import config
 
     return config.located(path)
@@ -20,7 +20,7 @@ ConfigFile = Annotated[
     Path,
     typer.Argument(
         metavar="CONFIG",
-        help="Settings as a TOML file, or one that comes with dragoman: transformer-tiny.",
+        help="A TOML file, or the name of a shipped config, e.g. transformer-tiny.",
         callback=located,
     ),
 ]
@@ -35,7 +35,7 @@ MOST_PRICE = 1e6
 
 
 def within(least: float, most: float, help: str) -> Any:
-    """An option that takes a number between the two, and says so for any other."""
+    """A typer option for a number from `least` to `most`; any other number is refused with this range."""
     return typer.Option(min=least, max=most, help=help, callback=_is_number)
 
 
@@ -46,14 +46,14 @@ def _is_number(value: float | None) -> float | None:
 
 
 class Which(StrEnum):
-    """Checkpoints of a run."""
+    """Which checkpoints of a run are averaged."""
 
     last = "last"
     best = "best"
 
 
 class EngineChoice(StrEnum):
-    """What translates."""
+    """The engines that can translate."""
 
     auto = "auto"
     ctranslate2 = "ctranslate2"
@@ -61,9 +61,15 @@ class EngineChoice(StrEnum):
 
 
 class PrecisionChoice(StrEnum):
-    """Of CTranslate2's products of matrices."""
+    """The number formats of CTranslate2's matrix products."""
 
     auto = "auto"
     int8 = "int8"
     int8_float32 = "int8_float32"
     float32 = "float32"
+
+
+AverageCount = Annotated[int, within(1, MOST_CHECKPOINTS, "Average this many checkpoints of the run.")]
+AverageOf = Annotated[Which, typer.Option(help="Which checkpoints to average.")]
+WithEngine = Annotated[EngineChoice, typer.Option(help="Engine that translates.")]
+WithPrecision = Annotated[PrecisionChoice, typer.Option(help="Precision of the ctranslate2 engine.")]

@@ -1,4 +1,4 @@
-"""The program: its commands in the order of the flow, and what their errors become."""
+"""The program `dragoman`: its commands in the order of the flow, and its error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dragoman.cli import arguments, machines, models, runs, training
 from dragoman.cli.leave import leave
 from dragoman.errors import DragomanError, naming
 
-_TYPER_CTRL_C = 130  # the exit code into which typer turns Ctrl-C
+_TYPER_CTRL_C = 130  # typer's exit code after Ctrl-C
 _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 app = typer.Typer(
-    help="Trains translation models on one machine or many, and tells the truth about the run.",
+    help="Train translation models on one machine or many, and explain every run.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -32,7 +32,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def dragoman(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks (also after a command).")] = False,
 ) -> None:
     if version:
         terminal.say(f"dragoman {__version__}")
@@ -49,19 +49,19 @@ for command in (
 
 launch = typer.Typer(
     no_args_is_help=True,
-    help="A batch file for a cluster; data to the hosts.\n\n"
+    help="Write a Slurm batch file, or copy a data set to other machines.\n\n"
     "Example: dragoman launch copy --hosts a,b --data data/mine",
 )
-for of_launch in (machines.slurm, machines.copy):
-    launch.command()(of_launch)
+for launch_command in (machines.slurm, machines.copy):
+    launch.command()(launch_command)
 app.add_typer(launch, name="launch")
 
 
 def main() -> None:
-    """Runs a command; turns our errors into a message and an exit code."""
-    # At the usual 700 the collector walks torch's objects again and again while they load: 0.5 s of a start.
+    """Runs the command on the command line and turns errors into a message and an exit code."""
+    # At the default of 700, the collector walks torch's objects many times while they load, which adds 0.5 s.
     gc.set_threshold(20_000)
-    # torch makes a folder of its own in the temporary folder, for compiled code that we have none of.
+    # Otherwise torch makes a folder for compiled code in the temporary folder; we compile none.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
     debug = "--debug" in sys.argv
     words = [argument for argument in sys.argv[1:] if argument != "--debug"]
@@ -74,11 +74,11 @@ def main() -> None:
     except KeyboardInterrupt:
         terminal.warn("stopped")
         sys.exit(1)
-    except BrokenPipeError:  # whoever reads us has enough: dragoman translate ... | head
+    except BrokenPipeError:  # the reader of our output has closed the pipe: dragoman translate ... | head
         os._exit(1)
     except OSError as error:
         _say(_refused_by_system(error), debug)
-        leave(1)  # Python would try once more to write what a full disk did not take
+        leave(1)  # an ordinary exit would try again to write what a full disk did not take
     except Exception as error:
         _say(_unforeseen(error, words), debug)
         sys.exit(1)
@@ -91,7 +91,7 @@ def _run(words: list[str]) -> None:
         if end.code == _TYPER_CTRL_C:
             raise KeyboardInterrupt from None
         with naming("standard output"):
-            sys.stdout.flush()  # else a full disk is met when nobody can say so any more
+            sys.stdout.flush()  # otherwise a full disk shows only at exit, too late for a message
         raise
 
 
@@ -102,17 +102,17 @@ def _say(text: str, debug: bool) -> None:
 
 
 def _refused_by_system(error: OSError) -> str:
-    """A full disk, a folder that may not be written, a connection that broke."""
+    """The message for an error of the operating system, such as a full disk or a broken connection."""
     where = "" if error.filename is None else f"{error.filename}: "
-    hint = "look at the free space and the permissions of that place"
+    hint = "check the free space and the permissions there"
     return f"{where}{error.strerror or error}" + (f"\n  try: {hint}" if error.errno in _OF_DISKS else "")
 
 
 def _unforeseen(error: Exception, words: Sequence[str]) -> str:
-    """What to do about a mistake of ours."""
-    given = ", ".join(arguments.files_among(words))
+    """The message for an exception nobody foresaw, which is a bug in dragoman."""
+    files = ", ".join(arguments.files_among(words))
     return (
         f"{type(error).__name__}: {error}\n"
-        f"  this is a defect of dragoman{f', met with {given}' if given else ''}\n"
-        "  try: the same command with --debug shows the place; please report it with what it shows"
+        f"  this is a bug in dragoman{f', seen with {files}' if files else ''}\n"
+        "  try: repeat the command with --debug, and report the bug with what it prints"
     )

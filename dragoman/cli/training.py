@@ -1,4 +1,4 @@
-"""Commands that end in a trained model."""
+"""Commands on the way to a trained model: demo, prepare and train."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dragoman.cli.leave import leave
 from dragoman.cli.options import AsJson, ConfigFile, Setting, within
 from dragoman.errors import UsageError
 
-_FEW_PAIRS = 500_000  # fewer train a small model better than a large one
+_FEW_PAIRS = 500_000  # below this, a small model learns better than a large one
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where data/demo and runs/demo are made.")] = Path("."),
+    folder: Annotated[Path, typer.Argument(help="Folder for data/demo and runs/demo.")] = Path("."),
 ) -> None:
-    """Train the built-in corpus on 2 workers and translate with it: minutes, offline.
+    """Train on the built-in corpus with 2 workers, and translate: minutes, offline.
 
     Example: dragoman demo
     """
@@ -35,28 +35,32 @@ def prepare(
         list[str], typer.Argument(metavar="RECIPE|FILES", help="A recipe's name, or en=FILE de=FILE ...")
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DATA", help="The data set to make.")],
-    dev: Annotated[list[str], typer.Option(metavar="LANG=FILE", help="Held-out text, twice.")] = [],
-    test: Annotated[list[str], typer.Option(metavar="LANG=FILE", help="Test text, twice.")] = [],
-    vocab: Annotated[Path | None, typer.Option(help="A SentencePiece model to use as it is.")] = None,
+    dev: Annotated[
+        list[str], typer.Option(metavar="LANG=FILE", help="Held-out text; once per language.")
+    ] = [],
+    test: Annotated[list[str], typer.Option(metavar="LANG=FILE", help="Test text; once per language.")] = [],
+    vocab: Annotated[Path | None, typer.Option(help="A SentencePiece model to use unchanged.")] = None,
     mirror: Annotated[str | None, typer.Option(help="Folder or URL to download from instead.")] = None,
     downloads: Annotated[
-        Path | None, typer.Option(help="Where a recipe keeps its files; else 'downloads' beside DATA.")
+        Path | None, typer.Option(help="Folder for downloads; default: 'downloads' beside DATA.")
     ] = None,
-    settings: Annotated[Path | None, typer.Option("--config", help="Settings as a TOML file.")] = None,
+    settings: Annotated[Path | None, typer.Option("--config", help="Settings (a TOML file).")] = None,
     changes: Annotated[
         list[str],
         typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. clean.max_words=100."),
     ] = [],
     as_json: AsJson = False,
 ) -> None:
-    """Parallel text to a cleaned, tokenised data set with a card.
+    """Turn parallel text into a cleaned, tokenised data set.
 
-    Files are plain text, TSV, TMX, XLIFF or PO, also as gz, xz or zst; the first language named is the
-    source. Two files side by side: en=a.en de=a.de; one file with both languages: en:de=a.tmx. Name more
-    corpora after the first; weight=2 belongs to the corpus before it. Recipes: demo, multi30k-en-de,
-    wmt16-en-de, or an id of the mtdata index.
+    Name two files that match line by line (en=a.en de=a.de), one file with both
+    languages (en:de=a.tmx), or a recipe: demo, multi30k-en-de, wmt16-en-de, or
+    an id of the mtdata index. The first language is the source. Files are plain
+    text, TSV, TMX, XLIFF or PO, also compressed (gz, bz2, xz, zst). More corpora
+    may follow; weight=2 applies to the corpus before it.
 
-    Example: dragoman prepare en=train.en.gz de=train.de.gz --dev en=val.en --dev de=val.de -o data/mine
+    Example: dragoman prepare en=train.en.gz de=train.de.gz --dev en=val.en \\
+        --dev de=val.de -o data/mine
     """
     from dragoman.data import summary
     from dragoman.data.jobs import PrepareRequest, resolve
@@ -69,51 +73,55 @@ def prepare(
         terminal.answer(card.json_text())
     else:
         terminal.say("\n".join(summary.lines(card)))
-        terminal.say(f"All about it: {out / 'card.md'}")
+        terminal.say(f"Details: {out / 'card.md'}")
         terminal.say(f"Next: {_training(out, what, card.parts['train'].pairs)}")
 
 
 def train(
     settings: ConfigFile,
     data: Annotated[Path, typer.Option(metavar="DATA", help="A data set made by prepare.")],
-    run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing one goes on.")],
-    workers: Annotated[int | None, within(1, MOST_RANKS, "Ranks to start on this machine (1).")] = None,
+    run: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; an existing run continues.")],
+    workers: Annotated[int | None, within(1, MOST_RANKS, "Ranks on this machine; default: 1.")] = None,
     hosts: Annotated[
-        str | None, typer.Option(metavar="A:2,B:2", help="Machines to train on, with the ranks of each.")
+        str | None, typer.Option(metavar="A:2,B:2", help="Machines to train on, with the ranks on each.")
     ] = None,
     start_from: Annotated[
-        Path | None, typer.Option("--from", metavar="MODEL", help="Begin with another model's weights.")
+        Path | None, typer.Option("--from", metavar="MODEL", help="Start with this model's weights.")
     ] = None,
     minutes: Annotated[
-        float | None, within(0.1, 10**7, "Fit the run to this time: steps, warm-up, evaluations.")
+        float | None, within(0.1, 10**7, "Fit steps, warm-up and evaluations to this time.")
     ] = None,
     changes: Setting = [],
 ) -> None:
-    """Train a model, or go on where a run stopped.
+    """Train a model, or continue a run that stopped.
 
-    The step is defined by the config: more workers make it faster, not larger. Under torchrun, mpirun and
-    srun each process is a rank, and --workers and --hosts are not looked at.
+    The config fixes the size of a step: more workers make it faster, not
+    larger. Under torchrun, mpirun and srun each process is a rank, and
+    --workers and --hosts have no effect.
 
-    Example: dragoman train configs/demo.toml --data data/demo --run runs/demo --workers 2
+    Example: dragoman train configs/demo.toml --data data/demo \\
+        --run runs/demo --workers 2
     """
     from dragoman import config
     from dragoman.config import Training
-    from dragoman.launch import environment, ssh, worker
+    from dragoman.launch import environment, ranks, ssh, worker
     from dragoman.launch.hosts import parse
     from dragoman.rundir import RunFolder
     from dragoman.train import interrupt
 
     if is_rank := worker.is_rank():
-        interrupt.die_at_once()  # no traceback while torch is loaded
+        interrupt.die_at_once()  # otherwise Ctrl-C prints a traceback while torch is loading
     command = environment.command(shlex.join(["dragoman", *sys.argv[1:]]))
     time_given = [] if minutes is None else [f"train.minutes={minutes}"]
     filled = config.load(Training, settings, [*changes, *time_given])
     if hosts and not is_rank:
         if workers:
-            raise UsageError("--workers and --hosts", hint="give the ranks with the hosts: --hosts a:2,b:2")
+            raise UsageError(
+                "--workers and --hosts exclude each other",
+                hint="give each host its number of ranks: --hosts a:2,b:2",
+            )
         leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
-    from dragoman.launch import local
-    from dragoman.train.run import TrainingJob, check, check_beginning
+    from dragoman.train.job import TrainingJob, check
     from dragoman.train.run import run as run_rank
 
     job = TrainingJob(filled, data, RunFolder(run), start_from, command, environment.is_forwarded())
@@ -121,12 +129,11 @@ def train(
         run_rank(job)
         leave(0)
     check(job)
-    check_beginning(job)
-    leave(local.run(sys.argv[1:], workers or 1))
+    leave(ranks.run_dragoman(sys.argv[1:], workers or 1))
 
 
 def _training(data: Path, what: list[str], pairs: int) -> str:
-    """The command that trains on a data set of this size."""
+    """The command to suggest for training on a data set of this size."""
     small = "demo" if what == ["demo"] else "transformer-tiny"
     words = ["dragoman", "train", small if pairs < _FEW_PAIRS else "transformer-base"]
     return shlex.join([*words, "--data", str(data), "--run", f"runs/{data.name}"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from dragoman.cost.flops import Measures
+
+OptimizerName = Literal["adam", "adamw", "muon"]
 
 
 def parameters(model: Measures, vocabulary: int) -> int:
@@ -10,7 +14,7 @@ def parameters(model: Measures, vocabulary: int) -> int:
     return sum(tensors(model, vocabulary))
 
 
-def moments(model: Measures, vocabulary: int, optimizer: str) -> int:
+def moments(model: Measures, vocabulary: int, optimizer: OptimizerName) -> int:
     """Numbers that the optimizer keeps: two for each parameter; Muon one, for those in matrices of layers."""
     attention, feedforward = 4 * model.width**2, 2 * model.width * model.feedforward
     encoder = model.encoder_layers * (attention + feedforward)

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 
 BUCKET_BYTES = 25 * 2**20  # DDP's default
 BUCKET_SIZES = (2**20, 5 * 2**20, BUCKET_BYTES)  # that a run picks from
-LOCAL_STEPS = 16  # of DiLoCo, where nobody says: few enough to learn as synchronous training does
-ROUND_SHARE = 8  # a round of DiLoCo takes at most one of so many steps made until it ends
 WIRE_BYTES = {"fp32": 4, "bf16": 2}  # of a gradient
 # Every bucket pays the way round the ring once, and about a millisecond in the ranks themselves: the smallest
 # bucket is taken of which that is at most a thirtieth.
@@ -34,10 +32,8 @@ def ring_latency_seconds(ranks: int, round_trip_seconds: float) -> float:
     return (ranks - 1) * round_trip_seconds
 
 
-def bytes_per_host(
-    rank_hosts: Sequence[int], gradient_bytes: float, algorithm: str = "allreduce"
-) -> float | None:
-    """What an exchange sends out of each host, mean over hosts. None for an algorithm not known here.
+def bytes_per_host(rank_hosts: Sequence[int], gradient_bytes: float, is_hierarchical: bool = False) -> float:
+    """What an exchange sends out of each host, mean over hosts.
 
     A ring goes through the ranks in order. Where the ranks of a host stand together it leaves each host once,
     so the figure is that of one rank; dealt out in turns it leaves with every rank.
@@ -45,10 +41,8 @@ def bytes_per_host(
     hosts = len(set(rank_hosts))
     if hosts < 2:
         return 0.0
-    if algorithm == "hierarchical":  # summed inside each host first, one ring of hosts
+    if is_hierarchical:  # summed inside each host first, one ring of hosts
         return ring_bytes(hosts, gradient_bytes)
-    if algorithm != "allreduce":
-        return None
     following = [*rank_hosts[1:], rank_hosts[0]]
     crossings = sum(host != after for host, after in zip(rank_hosts, following, strict=True))
     return ring_bytes(len(rank_hosts), gradient_bytes) * crossings / hosts
@@ -81,18 +75,6 @@ def exposed_after(filled: Sequence[int], window_seconds: float, seconds_of: Call
         ready += nbytes
         ended = max(ended, window_seconds * ready / total) + seconds_of(nbytes)
     return ended - window_seconds
-
-
-def ends_round(step: int, longest: int) -> bool:
-    """Do replicas meet after this step (DiLoCo)? The first step is 1.
-
-    A round has `longest` steps; at the beginning of a run one, then two, four and so on, as replicas that
-    learn fast part fast. Where a round of the full length would end, one ends in any case.
-    """
-    length = longest
-    while length > 1 and ROUND_SHARE * length > step:
-        length //= 2
-    return step % length == 0 or step % longest == 0
 
 
 def tail_share(

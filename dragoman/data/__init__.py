@@ -1,1 +1,1 @@
-"""From parallel text to batches: corpus -> clean -> tokens -> store -> batches."""
+"""Turns parallel text into batches: corpus -> clean -> tokens -> store -> batches."""

@@ -1,4 +1,4 @@
-"""Archives as they are downloaded: is it one at all, and the members that are wanted."""
+"""Checks that a download is the archive it should be, and extracts members from it."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ from dragoman.errors import DownloadError
 
 _SUFFIXES = {".gz": "gzip", ".tgz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd", ".zip": "zip"}
 _CHUNK_BYTES = 1 << 20
-_LONGEST_HEADER_BYTES = 1 << 20  # a long name, extended attributes: tarfile holds them in memory
+_LONGEST_HEADER_BYTES = 1 << 20  # long names and extended attributes, which tarfile holds in memory
 
 
 class _Member(NamedTuple):
     """A regular file in an archive."""
 
     name: str
-    size_bytes: int  # no more than this comes out
+    size_bytes: int  # the most it unpacks to
     open: Callable[[], IO[bytes]]
 
 
 def check_kind(path: Path, name: str) -> None:
-    """Refuse a file that is not what its name says, or is a web page: a login or error page, most often."""
-    found, expected = _kind(path), _SUFFIXES.get(PurePosixPath(name).suffix.lower())
-    if found == "an HTML page" or (expected and found != expected):
+    """Raises if a file is not what its name says, or is a web page: most often a login or error page."""
+    actual, expected = _kind(path), _SUFFIXES.get(PurePosixPath(name).suffix.lower())
+    if actual == "an HTML page" or (expected and actual != expected):
         raise DownloadError(
-            f"expected {expected or 'a corpus'}, found {found}",
+            f"expected {expected or 'a corpus'}, found {actual}",
             path=path,
             hint="open the address in a browser to see what the server answers, or give a --mirror",
         )
 
 
 def extract(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
-    """Write the members (names, or patterns that fit one name each) into the folder, in the order asked for.
+    """Writes the wanted members into the folder and returns their paths in the order asked for.
 
-    The archive is read to its end, so one that was cut short is noticed even behind the last member.
+    A member is named exactly or by a pattern that fits one name. The archive is read to its end, so that a
+    truncated one is noticed even after the last member.
     """
     written: dict[str, Path] = {}
     names: list[str] = []
     try:
         for member in _members(archive):
             names.append(member.name)
-            for wanted in (
-                asked for asked in members if member.name == asked or fnmatchcase(member.name, asked)
-            ):
+            for wanted in members:
+                if member.name != wanted and not fnmatchcase(member.name, wanted):
+                    continue
                 if wanted in written:
                     raise DownloadError(
                         f"{wanted} fits several files, among them {member.name}", path=archive
@@ -59,25 +60,23 @@ def extract(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
                 written[wanted] = _write(member, folder, archive)
     except DownloadError:
         raise
-    except (
-        Exception
-    ) as error:  # zipfile and tarfile let ValueError, RuntimeError and others out on bad content
-        if isinstance(error, OSError) and error.errno:  # the disk's trouble, not the archive's
+    except Exception as error:  # on bad content zipfile and tarfile raise ValueError, RuntimeError, ...
+        if isinstance(error, OSError) and error.errno:  # a failure of the disk, not of the archive
             raise DownloadError(f"cannot be unpacked: {error}", path=archive) from None
         raise DownloadError(
             f"damaged or cut short: {error}", path=archive, hint="remove the file to download it again"
         ) from None
-    for asked in members:
-        if asked not in written:
-            held = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-            raise DownloadError(f"holds no {asked}, but {held or 'nothing'}", path=archive)
+    for wanted in members:
+        if wanted not in written:
+            contents = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+            raise DownloadError(f"has no {wanted}; it contains {contents or 'nothing'}", path=archive)
     if len(set(written.values())) < len(written):
-        raise DownloadError(f"two of {', '.join(members)} are one and the same file in it", path=archive)
-    return [written[asked] for asked in members]
+        raise DownloadError(f"two of {', '.join(members)} are the same file in it", path=archive)
+    return [written[wanted] for wanted in members]
 
 
 def _members(archive: Path) -> Iterator[_Member]:
-    """Each regular file of a zip or tar, in order; it can be opened until the next is asked for."""
+    """Each regular file of a zip or tar, in order. It can be opened until the next one is requested."""
     if _kind(archive) == "zip":
         with zipfile.ZipFile(archive) as container:
             for entry in container.infolist():
@@ -92,24 +91,24 @@ def _members(archive: Path) -> Iterator[_Member]:
                     yield _Member(
                         header.name.removeprefix("./"), header.size, partial(_open_tarred, container, header)
                     )
-        while stream.read(_CHUNK_BYTES):  # the checksum stands behind the last byte
+        while stream.read(_CHUNK_BYTES):  # the checksum follows the last byte
             pass
 
 
 class _Decompressed(io.RawIOBase):
-    """The content of a file, decompressed, as tarfile reads it."""
+    """The decompressed content of a file, as a stream for tarfile."""
 
     def __init__(self, file: io.BufferedReader):
         self._blocks = compression.blocks(file)
-        self._waiting = b""
+        self._unread = b""
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, say the stubs
-        self._waiting = self._waiting or next(self._blocks, b"")
-        count = min(len(buffer), len(self._waiting))
-        buffer[:count], self._waiting = self._waiting[:count], self._waiting[count:]
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stubs want any buffer
+        self._unread = self._unread or next(self._blocks, b"")
+        count = min(len(buffer), len(self._unread))
+        buffer[:count], self._unread = self._unread[:count], self._unread[count:]
         return count
 
 
@@ -122,7 +121,7 @@ class _Header(tarfile.TarInfo):
 
 def _open_tarred(container: tarfile.TarFile, header: tarfile.TarInfo) -> IO[bytes]:
     content = container.extractfile(header)
-    assert content is not None  # as for every regular file
+    assert content is not None  # it never is for a regular file
     return content
 
 
@@ -131,15 +130,15 @@ def _open_zipped(container: zipfile.ZipFile, entry: zipfile.ZipInfo) -> IO[bytes
         raise DownloadError(
             f"{entry.filename} is encrypted",
             path=container.filename,
-            hint="unpack the archive with its password, and give the files to prepare",
+            hint="unpack the archive with its password, then give the files to dragoman prepare",
         )
     try:
         return container.open(entry)
-    except NotImplementedError as error:  # deflate64, for one
+    except NotImplementedError as error:  # for example deflate64
         raise DownloadError(
-            f"{entry.filename} is packed in a way that is not read here: {error}",
+            f"{entry.filename} uses a compression that dragoman cannot read: {error}",
             path=container.filename,
-            hint="unpack the archive yourself, and give the files to prepare",
+            hint="unpack the archive yourself, then give the files to dragoman prepare",
         ) from None
 
 
@@ -162,7 +161,7 @@ def _write(member: _Member, folder: Path, archive: Path) -> Path:
 
 
 def _inside(name: str) -> PurePosixPath:
-    """A member's path with nothing in it that leads out of the folder."""
+    """A member's path without parts that lead out of the folder."""
     return PurePosixPath(*(part for part in name.split("/") if part not in ("", ".", "..")))
 
 

@@ -1,7 +1,8 @@
-"""Batches: length-sorted windows cut into microbatches, steps of equal size, a share for every rank.
+"""Batches: length-sorted windows are cut into microbatches, which are grouped into steps of equal size.
 
-A step is the same pairs in the same microbatches whatever the number of ranks: microbatches are cut first
-and shared out afterwards. Where a run stands is a `Position`; going on from it equals never having stopped.
+A step has the same pairs in the same microbatches whatever the number of ranks: microbatches are cut first
+and shared among the ranks afterwards. A `Position` says how far a run is; resuming from it gives the same
+batches as never having stopped.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from dragoman.data.order import Order, Shuffle
 from dragoman.data.store import DataSet, Part
 
-WINDOW_PAIRS = 100_000  # sorted together: enough that neighbours in length are plenty, milliseconds to sort
+WINDOW_PAIRS = 100_000  # sorted together: enough for many pairs of each length, and sorted in milliseconds
 
 
 class Position(NamedTuple):
@@ -29,25 +30,25 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class StepSize:
-    """How much a step and a microbatch hold.
+    """The size of a step and of a microbatch, in tokens or pairs.
 
-    In tokens, a pair counts as the mean of its two sides: a step of 4,096 tokens has about 4,096 on either
+    In tokens, a pair counts as the mean of its two sides: a step of 4,096 tokens has about 4,096 on each
     side, and microbatches cost about the same to compute, whichever side is longer.
     """
 
     step: int
-    microbatch: int  # at most this much; in tokens, it may be over by less than one pair
+    microbatch: int  # at most; in tokens it may be exceeded by less than one pair
     unit: Literal["tokens", "pairs"] = "tokens"
 
     @property
     def microbatches(self) -> int:
-        """Per step."""
+        """The number of microbatches per step."""
         return math.ceil(self.step / self.microbatch)
 
 
 @dataclass(frozen=True)
 class Microbatch:
-    """Pairs for one forward and backward: all sentences end to end, no padding, each with its EOS."""
+    """The pairs of one forward and backward pass: all sentences end to end, each with its EOS, no padding."""
 
     source: np.ndarray  # int64
     source_lengths: np.ndarray
@@ -61,20 +62,20 @@ class Microbatch:
 
 @dataclass(frozen=True)
 class StepBatch:
-    """The pairs of one step, by number, in microbatches."""
+    """One step: the pair numbers of its microbatches, and their sizes."""
 
     microbatches: tuple[np.ndarray, ...]
-    tokens: tuple[int, ...]  # of each microbatch, source and target together
-    target_tokens: int  # of the whole step, EOS included: what the loss is averaged over
+    tokens: tuple[int, ...]  # per microbatch, source and target together
+    target_tokens: int  # of the whole step, EOS included: the loss is averaged over them
     next: Position
-    target_tokens_each: tuple[int, ...] = ()  # of each microbatch
+    target_tokens_each: tuple[int, ...] = ()  # per microbatch
 
     @property
     def pairs(self) -> int:
         return sum(map(len, self.microbatches))
 
     def share(self, rank: int, world: int) -> list[int]:
-        """Which microbatches this rank takes: the largest first, each to the rank with the least so far."""
+        """The microbatches of this rank: the largest go first, each to the rank with the least so far."""
         load = [0] * world
         mine = []
         for index in sorted(range(len(self.tokens)), key=lambda index: (-self.tokens[index], index)):
@@ -85,19 +86,19 @@ class StepBatch:
         return sorted(mine)
 
     def target_tokens_of(self, ranks: Iterable[int], world: int) -> int:
-        """Of what these ranks take together."""
+        """The target tokens in the microbatches of these ranks."""
         return sum(self.target_tokens_each[index] for rank in ranks for index in self.share(rank, world))
 
 
 class Batches:
-    """The endless row of steps over a data set's training part."""
+    """The endless sequence of steps over a data set's training part."""
 
     def __init__(self, data: DataSet, size: StepSize, seed: int):
         self._part = data.train
         self._size = size
         self._seed = seed
         self._order = Order(data.card.corpora, seed)
-        self._windows = max(1, self._order.slots // WINDOW_PAIRS)  # of equal size, so that none is a remnant
+        self._windows = max(1, self._order.slots // WINDOW_PAIRS)  # of equal size, so none is much smaller
 
     def after(self, position: Position) -> Iterator[StepBatch]:
         """Every step from this position on."""
@@ -107,9 +108,9 @@ class Batches:
             following = Position(epoch, window + 1) if window + 1 < self._windows else Position(epoch + 1)
             for number in range(first, len(steps)):
                 is_last = number + 1 == len(steps)
-                where = following if is_last else Position(epoch, window, number + 1)
+                position_after = following if is_last else Position(epoch, window, number + 1)
                 rows, tokens, target_tokens = zip(*steps[number], strict=True)
-                yield StepBatch(rows, tokens, sum(target_tokens), where, target_tokens)
+                yield StepBatch(rows, tokens, sum(target_tokens), position_after, target_tokens)
             epoch, window, first = following
 
     def load(self, rows: np.ndarray) -> Microbatch:
@@ -121,8 +122,8 @@ class Batches:
         start, stop = (self._order.slots * number // self._windows for number in (window, window + 1))
         rows = self._order.pairs(epoch, start, stop)
         source, target = self._part.source.lengths(rows), self._part.target.lengths(rows)
-        # By target length, then by source length, upwards and downwards in turn: no jump where the target
-        # length changes, so neighbours are alike on both sides.
+        # By target length, then by source length, alternately ascending and descending. So the source length
+        # does not jump where the target length changes, and neighbours are alike on both sides.
         by_length = np.lexsort((np.where(target % 2, source, -source), target))
         rows, source, target = rows[by_length], source[by_length], target[by_length]
         tokens_before = np.concatenate([[0], np.cumsum(source + target)])
@@ -141,7 +142,7 @@ class Batches:
 
 
 class Lookahead(Iterator[StepBatch]):
-    """Steps one after the other. The one to come can be had before its turn, while a device is busy."""
+    """Iterates over steps, and can prepare the next one early, while a device is busy."""
 
     def __init__(self, steps: Iterator[StepBatch]):
         self._steps = steps

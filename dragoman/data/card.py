@@ -1,4 +1,4 @@
-"""The data set's card: what is in it, where it came from, what cleaning dropped and why."""
+"""The data set's card: its contents, their origin, and what cleaning dropped and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.errors import DataSetError, reading
 SCHEMA = 1
 PARTS = ("train", "dev", "test")
 
-Count = Annotated[int, Field(ge=0, le=2**48)]  # more than any corpus has, and no sum of them overflows
+Count = Annotated[int, Field(ge=0, le=2**48)]  # more than any corpus has, yet no sum of counts overflows
 Positive = Annotated[int, Field(ge=1, le=2**48)]
 
 
@@ -34,7 +34,7 @@ class PartFacts(BaseModel):
 
 
 class CorpusFacts(BaseModel):
-    """One corpus within the training part: its pairs stand together, in the order of this list."""
+    """One corpus of the training part. Its pairs are contiguous; corpora follow the order of the list."""
 
     name: str
     weight: float = Field(gt=0, allow_inf_nan=False)
@@ -60,15 +60,15 @@ class Dropped(BaseModel):
 
 
 class ExpectedCount(BaseModel):
-    """A count the recipe knows from the public record, against what was found."""
+    """A count that the recipe knows from the public record, and the actual count."""
 
     what: str
     expected: Count
     found: Count
 
     def __str__(self) -> str:
-        said = "as expected" if self.found == self.expected else f"WARNING: {self.expected:,} were expected"
-        return f"{self.found:,} {self.what}, {said}"
+        verdict = "as expected" if self.found == self.expected else f"WARNING: expected {self.expected:,}"
+        return f"{self.found:,} {self.what}, {verdict}"
 
 
 class Card(BaseModel):
@@ -78,18 +78,18 @@ class Card(BaseModel):
     parts: dict[str, PartFacts]
     corpora: list[CorpusFacts]
     read_pairs: Count
-    read_bytes: dict[str, Count]  # per side, text as read
+    read_bytes: dict[str, Count]  # per side, of the text as read
     dropped: dict[str, Dropped]
-    skipped_units: dict[str, Count]  # units of TMX, XLIFF or PO files that hold no pair
+    skipped_units: dict[str, Count]  # units of TMX, XLIFF or PO files that hold no pair, by reason
     vocabulary_pieces: Positive
     vocabulary_asked: Positive
     vocabulary_sha256: str
     notes: list[str]
     checks: list[ExpectedCount]
     sources: list[SourceFile]
-    files: dict[str, Count]  # every data file with its bytes
+    files: dict[str, Count]  # the bytes of every data file
     fingerprint: str
-    job: str  # checksum of sources and settings: the same job need not be done twice
+    job: str  # checksum of sources and settings, so that the same job is not done twice
     made_with: str
 
     @field_validator("files")
@@ -98,25 +98,25 @@ class Card(BaseModel):
         for name in files:
             path = PurePosixPath(name)
             if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
-                raise ValueError(f"{name!r} is no name of a file in the data set")
+                raise ValueError(f"{name!r} is not a file name inside the data set")
         return files
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if "train" not in self.parts or not set(self.parts) <= set(PARTS):
             raise ValueError(f"parts are {', '.join(self.parts) or 'none'}; expected train, dev and test")
-        listed, held = sum(corpus.pairs for corpus in self.corpora), self.parts["train"].pairs
-        if listed != held:
-            raise ValueError(f"the corpora have {listed:,} pairs, the training part {held:,}")
+        in_corpora, in_train = sum(corpus.pairs for corpus in self.corpora), self.parts["train"].pairs
+        if in_corpora != in_train:
+            raise ValueError(f"the corpora have {in_corpora:,} pairs, the training part {in_train:,}")
         return self
 
     @classmethod
     def load(cls, path: Path) -> Card:
-        with reading(path, DataSetError, "prepare the data set again, or copy it from where it is whole"):
+        with reading(path, DataSetError, "prepare the data set again, or copy it again from its origin"):
             card = cls.model_validate_json(read_whole(path, DataSetError))
             if card.schema_version != SCHEMA:
                 raise DataSetError(
-                    f"schema {card.schema_version}, this version reads {SCHEMA}",
+                    f"schema {card.schema_version}; this version of dragoman reads schema {SCHEMA}",
                     path=path,
                     hint=f"use {card.made_with}, or prepare the data set again",
                 )
@@ -130,7 +130,7 @@ class Card(BaseModel):
         return self.model_dump_json(indent=2) + "\n"
 
     def markdown(self) -> str:
-        """The same facts for a person."""
+        """The card as text for people."""
         return "\n".join(
             [
                 f"# Data set {self.source_language} to {self.target_language}",
@@ -184,7 +184,7 @@ class Card(BaseModel):
                 for reason, dropped in self.dropped.items()
             ]
             lines += [*_table(("reason", "pairs", "meaning", "first at"), rows), ""]
-        lines += [f"Skipped, no pair: {count:,} x {reason}." for reason, count in self.skipped_units.items()]
+        lines += [f"Skipped: {count:,} x {reason}." for reason, count in self.skipped_units.items()]
         lines += [f"Check: {check}." for check in self.checks]
         return lines + [""]
 

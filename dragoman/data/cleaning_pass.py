@@ -1,8 +1,8 @@
-"""The cleaning pass: all corpora through the filters, on all cores, into one folder of clean text.
+"""The cleaning pass: filters all corpora on all cores and writes one folder of clean text.
 
 source.txt, target.txt       a sentence per line; line i of both is pair i
 pair.hashes, source.hashes   64 bits per pair
-lines                        32 bits per pair: where it stood in its file
+lines                        32 bits per pair: its line in the file it came from
 facts.json                   counts, and which file begins at which pair
 """
 
@@ -31,7 +31,7 @@ CHUNK_PAIRS = 8_192
 
 
 class FileStart(BaseModel):
-    """The file whose pairs begin at this number."""
+    """A file, and the number of its first clean pair."""
 
     file: str
     corpus: int
@@ -40,7 +40,7 @@ class FileStart(BaseModel):
 
 class CleanFacts(BaseModel):
     read_pairs: int = 0
-    source_bytes: int = 0  # as read, line ends apart
+    source_bytes: int = 0  # as read, without line ends
     target_bytes: int = 0
     pairs: int = 0
     starts: list[FileStart] = []
@@ -68,31 +68,31 @@ class CleanText:
         return np.fromfile(self._folder / "source.hashes", dtype="<u8")
 
     def chunks(self, wanted: np.ndarray) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """The pairs where `wanted` is true, some thousand at a time: source and target sentences."""
+        """The pairs where `wanted` is true, as source and target sentences, a few thousand at a time."""
         with (
             open(self._folder / "source.txt", "rb") as source,
             open(self._folder / "target.txt", "rb") as target,
         ):
             for start in range(0, len(wanted), CHUNK_PAIRS):
                 chosen = wanted[start : start + CHUNK_PAIRS].tolist()
-                # `chosen` first: zip stops at the shorter, and must not take a line it then throws away.
+                # `chosen` comes first, so that zip ends before it takes a line that it would throw away.
                 sources = [line[:-1] for keep, line in zip(chosen, source, strict=False) if keep]
                 targets = [line[:-1] for keep, line in zip(chosen, target, strict=False) if keep]
                 yield sources, targets
 
     def pairs(self, wanted: np.ndarray) -> list[Pair]:
-        """The few pairs where `wanted` is true, as text."""
+        """The pairs where `wanted` is true, as text; for a few pairs."""
         rows = (row for chunk in self.chunks(wanted) for row in zip(*chunk, strict=True))
         return [Pair(source.decode(), target.decode()) for source, target in rows]
 
     def tally(self) -> DropTally:
-        """What was dropped so far: a copy to add to."""
+        """A copy of the tally of dropped pairs, which the caller may add to."""
         return DropTally(
             Counter(self.facts.dropped), {reason: list(e) for reason, e in self.facts.examples.items()}
         )
 
     def examples(self, numbers: Sequence[int]) -> list[Example]:
-        """Where these pairs (by number, ascending) came from, and what they say."""
+        """The file, line and text of these pairs, given by ascending number."""
         wanted = np.zeros(len(self), dtype=bool)
         wanted[list(numbers)] = True
         lines = np.fromfile(self._folder / "lines", dtype="<u4")
@@ -104,7 +104,7 @@ class CleanText:
         ]
 
     def corpus_ranges(self, corpora: int) -> list[tuple[int, int]]:
-        """First pair of each corpus, and the one after its last."""
+        """The first pair of each corpus and the one after its last."""
         firsts = [
             min(
                 (start.first_pair for start in self.facts.starts if start.corpus >= number), default=len(self)
@@ -115,7 +115,7 @@ class CleanText:
 
 
 class _Piece(NamedTuple):
-    """Some consecutive pairs of one file, on their way to a worker."""
+    """Consecutive pairs of one file, as one task for a worker."""
 
     corpus: int
     file: str
@@ -127,7 +127,7 @@ class _Piece(NamedTuple):
 def clean(
     folder: Path, corpora: tuple[Corpus, ...], rules: CleanRules, workers: Workers, reporter: Reporter
 ) -> None:
-    """Reads and cleans all corpora into a folder, which CleanText reads."""
+    """Reads and cleans all corpora into a folder, for `CleanText` to open."""
     facts, tally, skipped = CleanFacts(), DropTally(), Counter[str]()
     names = ("source.txt", "target.txt", "pair.hashes", "source.hashes", "lines")
     with ExitStack() as stack:
@@ -155,8 +155,8 @@ def _pieces(corpora: tuple[Corpus, ...], rules: CleanRules, skipped: Counter[str
         languages = (corpus.source_language, corpus.target_language)
         for files in corpus.files:
             pairs = read(corpus, files, skipped)
-            while some := list(islice(pairs, CHUNK_PAIRS)):
-                yield _Piece(number, str(files.source), some, rules, languages)
+            while chunk := list(islice(pairs, CHUNK_PAIRS)):
+                yield _Piece(number, str(files.source), chunk, rules, languages)
 
 
 def _clean_piece(piece: _Piece) -> tuple[int, str, CleanChunk]:

@@ -1,8 +1,8 @@
-"""The content of a gz, bz2, xz or zst file: every stream in it, or an error.
+"""Decompresses gz, bz2, xz and zst files completely, or raises.
 
 A compressed file may hold several streams one after the other (`cat a.gz b.gz`, pigz, pxz, pzstd), with zeros
-between or behind them. Python's own readers of xz and bz2 take whatever else follows the first stream for the
-end of the file, and zstandard's takes a cut-off file for a whole one; so the streams are told apart here.
+between or after them. Python's own xz and bz2 readers take anything else after the first stream for the end
+of the file, and zstandard's takes a truncated file for a complete one. So the streams are handled here.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import zstandard
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 BLOCK_BYTES = 2**20
-# An xz stream asks for its whole dictionary at the start: 65 MiB after xz -9, up to 4 GiB if it was made to.
-# zstandard keeps to 128 MiB by itself.
+# An xz stream allocates its whole dictionary at the start: 65 MiB after xz -9, up to 4 GiB in a hostile file.
+# zstandard limits itself to 128 MiB.
 MOST_DICTIONARY_BYTES = 256 * 2**20
 _INPUT_BYTES = 2**16
-# zstandard sets no bound to what comes out at once. 4 bytes can stand for 128 KiB: 16 MiB at most.
+# zstandard does not limit its output per call, and 4 bytes can stand for 128 KiB: this gives 16 MiB at most.
 _ZSTD_INPUT_BYTES = 512
 
 
 class Damaged(Exception):
-    """The content makes no sense from here on, or ends before it should."""
+    """From here on the content is invalid, or it ends too early."""
 
 
 def kind(head: bytes) -> str | None:
-    """How a file is compressed that begins with these bytes; ten are enough.
+    """The compression of a file that begins with these bytes (ten are enough), or None if it has none.
 
-    Not by its name: browsers and mirrors unpack .gz files and keep the name.
+    The name does not decide: browsers and mirrors unpack .gz files and keep the name.
     """
     return next((name for name, (first, _) in _KINDS.items() if head.startswith(first)), None)
 
 
 def blocks(file: BufferedReader) -> Iterator[bytes]:
-    """The content, decompressed, in blocks of a megabyte at most. Damaged comes after the good ones."""
+    """The decompressed content in blocks of at most a megabyte. Raises Damaged after the last good block."""
     name = kind(file.peek(10))
     if name is None:
         while block := file.read1(BLOCK_BYTES):
@@ -50,13 +50,13 @@ def blocks(file: BufferedReader) -> Iterator[bytes]:
     except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         raise Damaged(str(error)) from None
     except OSError as error:
-        if error.errno is None:  # bz2's word for bad content; the disk's errors have a number
+        if error.errno is None:  # bz2 reports bad content like this; the disk's errors have a number
             raise Damaged(str(error)) from None
         raise
 
 
 class _Stream(Protocol):
-    """One of those in a file: as the decompressors of bz2 and lzma are."""
+    """A decompressor of one stream, with the interface of bz2's and lzma's."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
@@ -72,7 +72,7 @@ class _Stream(Protocol):
 
 def _streams(file: BufferedReader, begin: Callable[[], _Stream]) -> Iterator[bytes]:
     data = b""
-    while data := _past_zeros(data, file):
+    while data := _skip_zeros(data, file):
         stream = begin()
         while True:
             if block := stream.decompress(data, BLOCK_BYTES):
@@ -85,8 +85,8 @@ def _streams(file: BufferedReader, begin: Callable[[], _Stream]) -> Iterator[byt
         data = stream.unused_data
 
 
-def _past_zeros(data: bytes, file: BufferedReader) -> bytes:
-    """What comes next, without the zeros that fill up a block of a tape or of an xz file."""
+def _skip_zeros(data: bytes, file: BufferedReader) -> bytes:
+    """The next bytes that are not padding: zeros fill up a tape block, or an xz file."""
     data = data.lstrip(b"\0")
     while not data and (more := file.read(_INPUT_BYTES)):
         data = more.lstrip(b"\0")
@@ -100,7 +100,7 @@ class _Gzip:
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
         block = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
-        # A full block can mean that more is waiting inside, though all input was taken.
+        # After a full block more output may be pending, though all input was consumed.
         self.needs_input = not self._inner.unconsumed_tail and len(block) < max_length
         return block
 
@@ -116,40 +116,40 @@ class _Gzip:
 class _Zstd:
     def __init__(self) -> None:
         self._inner = zstandard.ZstdDecompressor().decompressobj()
-        self._waiting = self._ready = b""
+        self._input = self._output = b""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        self._waiting += data
-        while self._waiting and len(self._ready) < max_length and not self._inner.eof:
-            some, self._waiting = self._waiting[:_ZSTD_INPUT_BYTES], self._waiting[_ZSTD_INPUT_BYTES:]
-            self._ready += self._inner.decompress(some)
-        block, self._ready = self._ready[:max_length], self._ready[max_length:]
+        self._input += data
+        while self._input and len(self._output) < max_length and not self._inner.eof:
+            piece, self._input = self._input[:_ZSTD_INPUT_BYTES], self._input[_ZSTD_INPUT_BYTES:]
+            self._output += self._inner.decompress(piece)
+        block, self._output = self._output[:max_length], self._output[max_length:]
         return block
 
     @property
     def needs_input(self) -> bool:
-        return not self._waiting and not self._ready
+        return not self._input and not self._output
 
     @property
     def eof(self) -> bool:
-        return self._inner.eof and not self._ready
+        return self._inner.eof and not self._output
 
     @property
     def unused_data(self) -> bytes:
-        return self._inner.unused_data + self._waiting
+        return self._inner.unused_data + self._input
 
 
 def _xz() -> lzma.LZMADecompressor:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_DICTIONARY_BYTES)
 
 
-# With the start of a block, or the end: a text may well begin with BZh.
+# Includes the start of a block or of the end marker, because a text may well begin with BZh.
 _BZIP2_STARTS = tuple(
     b"BZh%d%b" % (level, next_bytes)
     for level in range(1, 10)
     for next_bytes in (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 )
-_ZSTD_STARTS = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")  # a frame, and the skippable one of pzstd
+_ZSTD_STARTS = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")  # a frame, and pzstd's skippable frame
 _KINDS: dict[str, tuple[bytes | tuple[bytes, ...], Callable[[], _Stream]]] = {
     "gzip": (b"\x1f\x8b", _Gzip),
     "bzip2": (_BZIP2_STARTS, bz2.BZ2Decompressor),

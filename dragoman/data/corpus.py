@@ -1,4 +1,4 @@
-"""Parallel text as the user names it: which files, which languages, in which format."""
+"""Parallel text as the user names it: its files, languages and formats."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from dragoman.errors import UsageError
 __all__ = ["Corpus", "Files", "RawPair", "parse", "read"]
 
 _USAGE = (
-    "en=FILE de=FILE for two files line by line, en:de=FILE for one that holds both, weight=2 after either"
+    "en=FILE de=FILE for two files that match line by line, en:de=FILE for one file with both languages; "
+    "weight=2 after either"
 )
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*")
 
 
 @dataclass(frozen=True)
 class Files:
-    """One piece of parallel text: two files line by line, or one file that holds both languages."""
+    """One piece of parallel text: two files that match line by line, or one file with both languages."""
 
     source: Path
     target: Path | None = None  # None: `source` holds both sides (TSV, TMX, XLIFF, PO)
@@ -36,17 +37,17 @@ class Files:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Files that belong together and are drawn with one weight."""
+    """Files that share one name and one weight."""
 
     name: str
     source_language: str
     target_language: str
     files: tuple[Files, ...]
-    weight: float = 1.0  # 2.0: each pair is seen twice as often as the size of the corpus alone would give
+    weight: float = 1.0  # 2.0: each pair comes twice per epoch
 
 
 def read(corpus: Corpus, files: Files, skipped: Counter[str]) -> Iterator[RawPair]:
-    """The pairs of one piece of a corpus, in order. Units that are no pair are counted in `skipped`."""
+    """The pairs of one piece of a corpus, in order. Units that hold no pair are counted in `skipped`."""
     if files.target is not None:
         return formats.lines.read(files.source, files.target)
     reader = formats.reader(files.source)
@@ -54,7 +55,7 @@ def read(corpus: Corpus, files: Files, skipped: Counter[str]) -> Iterator[RawPai
 
 
 class _Side(NamedTuple):
-    """What the user gave for one language: `en=data/train-*.en`."""
+    """One language's argument, such as `en=data/train-*.en`."""
 
     language: str
     pattern: str
@@ -63,32 +64,32 @@ class _Side(NamedTuple):
         return f"{self.language}={self.pattern}"
 
     def files(self) -> list[Path]:
-        """The files that the name or glob stands for, in the order of their names."""
+        """The files that the name or glob stands for, sorted by name."""
         pattern = os.path.expanduser(self.pattern)
-        # A file that exists is meant as it stands, even with a bracket in its name.
-        found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
-        files = [Path(name) for name in found if not os.path.isdir(name)]
+        # The name of an existing file is not taken as a pattern, even if it has a bracket in it.
+        names = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
+        files = [Path(name) for name in names if not os.path.isdir(name)]
         if not files:
-            what = "this is a directory" if found else "no such file"
+            what = "this is a directory" if names else "no such file"
             raise UsageError(f"{self}: {what}", hint="name a file, or files with a glob such as 'data/*.en'")
         for path in files:
-            if not _is_utf8(str(path)):  # a card could not name it
-                raise UsageError(f"{self}: the name of a file is not UTF-8", path=path, hint="rename it")
+            if not _is_utf8(str(path)):  # the card could not name it
+                raise UsageError(f"{self}: a file name is not UTF-8", path=path, hint="rename the file")
         return files
 
 
 def _is_utf8(name: str) -> bool:
-    """Bytes of a file name that are no UTF-8 come as lone surrogates."""
+    """Is a file name valid UTF-8? Python shows its other bytes as lone surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def parse(arguments: Sequence[str]) -> list[Corpus]:
-    """The corpora named by `en=FILE de=FILE`, `en:de=FILE` and `weight=2`; FILE may be a glob.
+    """The corpora named by `en=FILE de=FILE`, `en:de=FILE` and `weight=2`. FILE may be a glob.
 
-    The first language named is the source. A weight belongs to the corpus before it.
+    The first language named is the source. A weight applies to the corpus before it.
     """
     corpora: list[Corpus] = []
-    source: _Side | None = None  # still waiting for its target
+    source: _Side | None = None  # a source side whose target has not come yet
     for argument in arguments:
         key, _, value = argument.partition("=")
         if not value:
@@ -115,7 +116,7 @@ def parse(arguments: Sequence[str]) -> list[Corpus]:
 
 
 def _without_target(source: _Side) -> UsageError:
-    return UsageError(f"{source} is not followed by its translation into another language", hint=_USAGE)
+    return UsageError(f"{source} is not followed by the files of another language", hint=_USAGE)
 
 
 def _set_weight(corpora: list[Corpus], value: str) -> None:
@@ -126,14 +127,16 @@ def _set_weight(corpora: list[Corpus], value: str) -> None:
     except ValueError:
         weight = math.nan
     if not 0 < weight < math.inf:
-        raise UsageError(f"found weight={value}, expected a number above zero", hint="weight=2 or weight=0.5")
+        raise UsageError(
+            f"found weight={value}, expected a number above zero", hint="such as weight=2 or weight=0.5"
+        )
     corpora[-1] = dataclasses.replace(corpora[-1], weight=weight)
 
 
 def _files_of_both(side: _Side) -> tuple[Files, ...]:
     paths = side.files()
     for path in paths:
-        formats.reader(path)  # an unknown format is better found now than an hour into the work
+        formats.reader(path)  # reports an unknown format now instead of an hour into the work
     return tuple(Files(path) for path in paths)
 
 
@@ -141,12 +144,12 @@ def _files_side_by_side(source: _Side, target: _Side) -> tuple[Files, ...]:
     sources, targets = source.files(), target.files()
     for path in (*sources, *targets):
         if formats.holds_both_languages(path):
-            hint = f"{source.language}:{target.language}={path}"
+            hint = f"name it as {source.language}:{target.language}={path}"
             raise UsageError("a file of this kind holds both languages", path=path, hint=hint)
     if len(sources) != len(targets):
         raise UsageError(
-            f"{source} is {len(sources)} files, {target} is {len(targets)}; the same number was expected",
-            hint="they are paired in the order of their names: list both and see which has no partner",
+            f"{source} names {len(sources)} files, {target} names {len(targets)}; expected equal numbers",
+            hint="files are paired in the order of their names: list both sides and see which has no partner",
         )
     return tuple(Files(*both) for both in zip(sources, targets, strict=True))
 
@@ -161,7 +164,7 @@ def _add(corpora: list[Corpus], source: str, target: str, pattern: str, files: t
     if first and (source, target) != (first.source_language, first.target_language):
         raise UsageError(
             f"found {source} to {target} after {first.source_language} to {first.target_language}; "
-            "expected the same languages in the same order for all corpora",
+            "expected the same two languages in the same order for every corpus",
             hint=_USAGE,
         )
     name = _name(pattern, {source.lower(), target.lower()}, {corpus.name for corpus in corpora})
@@ -169,7 +172,7 @@ def _add(corpora: list[Corpus], source: str, target: str, pattern: str, files: t
 
 
 def _name(pattern: str, languages: set[str], taken: set[str]) -> str:
-    """`train` for `data/train.en.gz`, `part` for `part-*.en`; a number is added to a name already taken."""
+    """A corpus name: `train` for `data/train.en.gz`, `part` for `part-*.en`, with a number if it is taken."""
     stem = without_compression(Path(pattern).name)
     base, _, ending = stem.rpartition(".")
     if base and (ending.lower() in languages or formats.holds_both_languages(Path(stem))):

@@ -1,4 +1,4 @@
-"""The encoding pass: clean sentences into tokens, on all cores."""
+"""The encoding pass: turns clean sentences into tokens, on all cores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.data.tokens import Tokenizer
 from dragoman.progress import Reporter
 
 _BUCKET = 10  # tokens per bar of the length histogram
-_BUCKETS = 12  # the last one holds everything longer
+_BUCKETS = 12  # the last one counts everything longer
 
 
 class _Sentences(NamedTuple):
@@ -26,7 +26,7 @@ class _Sentences(NamedTuple):
 
 
 class _Counts:
-    """What the card says of one side."""
+    """Collects the card's facts about one side."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -57,7 +57,7 @@ def encode(
     workers: Workers,
     reporter: Reporter,
 ) -> PartFacts:
-    """Writes one part of the data set and says what is in it."""
+    """Writes one part of the data set and returns its facts for the card."""
     source, target, pairs = _Counts(), _Counts(), 0
     work = (_Sentences(*chunk, vocabulary) for chunk in chunks)
     with PartWriter(folder) as writer, reporter.stage(f"Encoding {folder.name}", "pairs") as stage:

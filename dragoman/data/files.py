@@ -1,4 +1,4 @@
-"""The bytes and the lines of a file, plain or compressed."""
+"""Reads the bytes or lines of a file, plain or compressed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from dragoman.data import compression
 from dragoman.errors import DataError
 
-# A longer "line" is no sentence but a file of another kind; holding it would cost memory without bound.
+# A longer "line" means another kind of file, and holding it would take unbounded memory.
 LONGEST_LINE_BYTES = 16 * 2**20
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -20,15 +20,15 @@ _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")  # UTF-16 and UTF-
 def lines(path: Path) -> Iterator[bytes]:
     """The lines of a text file without their ends (LF or CR LF).
 
-    Only LF ends a line: U+2028, U+0085 and a lone CR stand inside sentences, and splitting there would
-    shift one side against the other.
+    Only LF ends a line: U+2028, U+0085 and a lone CR occur inside sentences, and splitting there would shift
+    one side against the other.
     """
-    # Chained lists and not a generator of lines: the loop over lines then runs in C.
+    # Chained lists instead of a generator of lines, so that the loop over lines runs in C.
     return itertools.chain.from_iterable(_lists_of_lines(path))
 
 
 def text(path: Path) -> Iterator[bytes]:
-    """The contents in blocks, without a byte order mark; UTF-16 is refused."""
+    """The contents in blocks, without a byte order mark. Raises for UTF-16 and UTF-32."""
     stream = blocks(path)
     start = b""
     for block in stream:
@@ -37,7 +37,7 @@ def text(path: Path) -> Iterator[bytes]:
             break
     if start.startswith(_WIDE_MARKS):
         raise DataError(
-            "the file is UTF-16 or UTF-32, UTF-8 was expected",
+            "the file is UTF-16 or UTF-32, expected UTF-8",
             path=path,
             line=1,
             hint=f"iconv -f UTF-16 -t UTF-8 {path.name} > {path.name}.utf8",
@@ -47,7 +47,7 @@ def text(path: Path) -> Iterator[bytes]:
 
 
 def blocks(path: Path) -> Iterator[bytes]:
-    """The contents as they are stored, decompressed, in blocks of about a megabyte or less."""
+    """The decompressed contents in blocks of about a megabyte or less, otherwise unchanged."""
     check_is_file(path)
     line = 1
     try:
@@ -56,23 +56,23 @@ def blocks(path: Path) -> Iterator[bytes]:
                 yield block
                 line += block.count(b"\n")
     except PermissionError as error:
-        raise DataError("the file may not be read", path=path, hint=f"chmod +r {path}") from error
+        raise DataError("no permission to read the file", path=path, hint=f"chmod +r {path}") from error
     except (compression.Damaged, OSError) as error:
         raise DataError(
             f"the file is damaged or cut off here ({error or type(error).__name__})",
             path=path,
             line=line,
-            hint="fetch or compress the file again, and compare its size with the original's",
+            hint="fetch or compress the file again, and compare its size with that of the original",
         ) from error
 
 
 def without_compression(name: str) -> str:
-    """`train.en` for `train.en.gz`."""
+    """The file name without a compression suffix: `train.en` for `train.en.gz`."""
     return next((name.removesuffix(end) for end in compression.SUFFIXES if name.lower().endswith(end)), name)
 
 
 def _lists_of_lines(path: Path) -> Iterator[list[bytes]]:
-    tail = bytearray()  # it grows in place while a line goes on over many blocks
+    tail = bytearray()  # grows in place while a line continues over many blocks
     count = 0
     for block in text(path):
         tail += block
@@ -88,10 +88,10 @@ def _lists_of_lines(path: Path) -> Iterator[list[bytes]]:
 
 
 def check_length(unfinished: bytearray, path: Path | str, line: int) -> None:
-    """That the line read so far is not longer than any line of text."""
+    """Raises if the line read so far is too long to be a line of text."""
     if len(unfinished) > LONGEST_LINE_BYTES:
         raise DataError(
-            f"a line of more than {LONGEST_LINE_BYTES:,} bytes: this is not text line by line",
+            f"a line of more than {LONGEST_LINE_BYTES:,} bytes: this is not line-by-line text",
             path=path,
             line=line,
             hint="check that this is the file you meant, one sentence per line",
@@ -99,15 +99,17 @@ def check_length(unfinished: bytearray, path: Path | str, line: int) -> None:
 
 
 def check_is_file(path: Path) -> None:
-    """That it can be read, as far as that is known without opening it."""
-    # os.path and not Path: it answers False, instead of raising, for names too long or folders closed to us.
+    """Raises unless this is a regular file, as far as that can be told without opening it."""
+    # os.path instead of Path: for names that are too long and folders without access it does not raise.
     if os.path.isdir(path):
-        raise DataError("this is a directory", path=path, hint=f"name a file in it, or a glob: {path}/*")
+        raise DataError(
+            "this is a directory", path=path, hint=f"name a file in it, or use a glob such as {path}/*"
+        )
     if not os.path.exists(path):
         raise DataError("no such file", path=path, hint="check the spelling and the current directory")
     if not os.path.isfile(path):
         raise DataError(
-            "this is a pipe or a device, a regular file was expected",
+            "this is a pipe or a device, expected a regular file",
             path=path,
             hint="write it to a file first; dragoman translate also takes text from standard input",
         )

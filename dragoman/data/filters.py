@@ -1,4 +1,4 @@
-"""Filters for training pairs, one pair at a time: each dropped pair is counted under a reason."""
+"""Filters training pairs one at a time, and counts each dropped pair under a reason."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dragoman.data.reasons import Reason
 EXAMPLES_KEPT = 5
 _EXAMPLE_CHARACTERS = 160
 _LINE_SEPARATOR = re.compile("[\u2028\u2029\u0085]")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # tab is white space, not a fault
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # tab counts as white space
 
 
 class Example(NamedTuple):
-    """Where a dropped pair stands, and what it says."""
+    """A dropped pair: its file, line and text."""
 
     file: str
     line: int
@@ -33,7 +33,7 @@ class Example(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A pair that passed: normalised text."""
+    """A pair that passed the filters: normalised text."""
 
     source: str
     target: str
@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 @dataclass
 class DropTally:
-    """Dropped pairs by reason, with the first few of each."""
+    """Counts dropped pairs by reason, and keeps the first few of each."""
 
     dropped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[Example]] = field(default_factory=dict)
@@ -61,21 +61,21 @@ class DropTally:
 
 @dataclass
 class CleanChunk:
-    """What is left of some consecutive pairs of a file. Row i of every array belongs to kept pair i."""
+    """The pairs kept from consecutive pairs of a file. Row i of every array belongs to kept pair i."""
 
     read_pairs: int
     source_bytes: int  # as read
     target_bytes: int
-    source: bytes  # kept sentences, a line each
+    source: bytes  # kept sentences, one per line
     target: bytes
     pair_hashes: np.ndarray  # uint64
     source_hashes: np.ndarray  # uint64
-    lines: np.ndarray  # uint32, in the file the pair came from
+    lines: np.ndarray  # uint32, the pair's line in its file
     tally: DropTally
 
 
 class Cleaner:
-    """Judges pairs by the rules. Holds no state: any number of processes may use their own."""
+    """Judges pairs by the rules. It keeps no state, so each process may use its own."""
 
     def __init__(self, rules: CleanRules, source_language: str, target_language: str):
         self.rules = rules
@@ -84,7 +84,7 @@ class Cleaner:
         self.language = [LanguageCheck(language) for language in languages] if rules.check_language else []
 
     def judge(self, source: bytes, target: bytes) -> Pair | Reason:
-        """The pair as it goes on, or why it does not."""
+        """The normalised pair, or the reason to drop it."""
         rules = self.rules
         try:
             source_text, target_text = source.decode(), target.decode()
@@ -115,7 +115,7 @@ class Cleaner:
         return pair
 
     def clean(self, pairs: list[RawPair], file: str) -> CleanChunk:
-        """What is left of some consecutive pairs of one file."""
+        """The pairs kept from consecutive pairs of one file, and a tally of the others."""
         kept: list[Pair] = []
         lines: list[int] = []
         tally = DropTally()
@@ -142,19 +142,19 @@ class Cleaner:
 
 
 def normalise(text: str, form: str) -> str:
-    """Composed and decomposed letters look alike and must be one token: ö is one character."""
+    """The text in NFC, unless `form` is "none": composed and decomposed letters must be the same token."""
     if form == "none" or unicodedata.is_normalized("NFC", text):
         return text
     return unicodedata.normalize("NFC", text)
 
 
 def as_prepared(text: str, form: str = "NFC") -> str:
-    """With single spaces: a model has seen no other white space, and would know nothing of a no-break one."""
+    """The text as training pairs are: normalised, with single spaces. A model knows no other."""
     return " ".join(normalise(text, form).split())
 
 
 def hashes(texts: Iterable[bytes]) -> np.ndarray:
-    """64 bits of each text: two different ones among a hundred million collide once in 4,000 corpora."""
+    """A 64-bit hash of each text. Of corpora with a hundred million texts, one in 4,000 has a collision."""
     return np.frombuffer(b"".join(blake2b(text, digest_size=8).digest() for text in texts), dtype="<u8")
 
 

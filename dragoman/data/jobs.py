@@ -1,4 +1,4 @@
-"""What to prepare: from the command line's words, or from a recipe, to files and settings."""
+"""Turns the command line of `dragoman prepare`, or a recipe, into the files and settings to prepare."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class PreparationJob:
     dev: Corpus | None
     test: Corpus | None
     settings: Preparation
-    vocabulary: Path | None = None  # a SentencePiece model to use as it is
-    expected_raw_pairs: int | None = None  # what the public record says of this corpus
+    vocabulary: Path | None = None  # a SentencePiece model to use unchanged
+    expected_raw_pairs: int | None = None  # counts that are known from the public record
     expected_clean_pairs: int | None = None
 
     @property
@@ -37,7 +37,7 @@ class PreparationJob:
 
     @cached_property
     def sources(self) -> list[SourceFile]:
-        """Every input file once, with its checksum."""
+        """Every input file, once, with its checksum."""
         sides = [
             path for corpus in self.corpora for files in corpus.files for path in (files.source, files.target)
         ]
@@ -45,12 +45,12 @@ class PreparationJob:
 
     @cached_property
     def clean_key(self) -> str:
-        """The same for the same clean text: the training files' content and languages, and the rules."""
+        """Identifies the clean text: a checksum of the training files' content, languages and rules."""
         return _digest([__version__, self._contents(self.train), self.settings.clean.model_dump()])
 
     @cached_property
     def key(self) -> str:
-        """The same for the same data set: all files' content and place in the job, and all settings."""
+        """Identifies the data set: a checksum of all files' content and roles, and of all settings."""
         parts = [len(self.train), self.dev is not None, self.test is not None]
         weights = [corpus.weight for corpus in self.train]
         vocabulary = self._checksums[str(self.vocabulary)]
@@ -71,7 +71,7 @@ class PreparationJob:
 
 @dataclass(frozen=True)
 class PrepareRequest:
-    """The words of the command line."""
+    """The arguments of the command line."""
 
     what: Sequence[str]  # a recipe's name, or files
     out: Path
@@ -85,7 +85,7 @@ class PrepareRequest:
 
 
 def resolve(request: PrepareRequest, reporter: Reporter) -> PreparationJob:
-    """The job that was asked for; fetches what a recipe needs."""
+    """The requested job. Downloads the files of a recipe."""
     given = {
         name: _one(name, words) for name, words in (("dev", request.dev), ("test", request.test)) if words
     }
@@ -96,7 +96,7 @@ def resolve(request: PrepareRequest, reporter: Reporter) -> PreparationJob:
         train, parts = collected.train, {"dev": collected.dev, "test": collected.test, **given}
         defaults = [f"{key}={json.dumps(value)}" for key, value in recipe.settings.items()]
         settings = config.load(Preparation, request.config, request.changes, defaults)
-        # Under other rules than the public record's its count of clean pairs says nothing.
+        # With other cleaning rules than the public record's, its count of clean pairs means nothing.
         has_own_rules = settings.clean != config.load(Preparation, defaults=defaults).clean
         expected = (recipe.expected_raw_pairs, None if has_own_rules else recipe.expected_clean_pairs)
     else:
@@ -124,7 +124,7 @@ def _collect(recipe: recipes.Recipe, request: PrepareRequest, reporter: Reporter
 
         def show(name: str, done_bytes: int, total_bytes: int | None) -> None:
             if name not in stages:
-                stack.close()  # the file before is done
+                stack.close()  # the previous file is done
                 stages[name] = stack.enter_context(reporter.stage(f"Downloading {name}", "bytes"))
             stages[name].at(done_bytes, total_bytes)
 
@@ -135,8 +135,8 @@ def _collect(recipe: recipes.Recipe, request: PrepareRequest, reporter: Reporter
 def _check_languages(job: PreparationJob) -> None:
     languages = {(corpus.source_language, corpus.target_language) for corpus in job.corpora}
     if len(languages) > 1:
-        found = ", ".join(f"{source} to {target}" for source, target in sorted(languages))
-        raise UsageError(f"training, dev and test text differ in languages: {found}")
+        directions = ", ".join(f"{source} to {target}" for source, target in sorted(languages))
+        raise UsageError(f"training, dev and test text are in different languages: {directions}")
 
 
 def _digest(facts: list[object]) -> str:

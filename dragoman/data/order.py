@@ -1,6 +1,6 @@
-"""The order of pairs, as a pure function of seed and position: no table of the corpus, nothing to save.
+"""The order of pairs as a pure function of seed and position, without a table in memory or on disk.
 
-An epoch is a row of slots. A corpus of n pairs and weight w has round(w x n) of them: with weight 1 each pair
+An epoch is a row of slots. A corpus of n pairs and weight w gets round(w x n) slots: with weight 1 each pair
 comes once per epoch, with weight 2 twice, with weight 0.5 in every second epoch.
 """
 
@@ -17,10 +17,10 @@ _ROUNDS = 4  # a Feistel network of four rounds is a pseudorandom permutation (L
 
 
 class Shuffle:
-    """A permutation of range(size), computed place by place.
+    """A permutation of range(size) that computes each place by itself.
 
-    A Feistel network permutes a power of four of at most 4 x size places; a place that falls outside the
-    range is sent through again until it falls inside (cycle walking), at most four times on average.
+    A Feistel network permutes a power of four, at most 4 x size places. A result outside the range goes
+    through the network again until it is inside (cycle walking), at most four times on average.
     """
 
     def __init__(self, size: int, *key: int):
@@ -31,7 +31,7 @@ class Shuffle:
         self._round_keys = np.frombuffer(digest, dtype="<u8")
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
-        """Where each place goes."""
+        """The permuted place of each place."""
         result = self._network(places.astype(np.uint64))
         outside = np.flatnonzero(result >= self._size)
         while len(outside):
@@ -47,14 +47,14 @@ class Shuffle:
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """Every bit of the input moves about half of the bits of the result (constants of MurmurHash3)."""
+    """A hash in which every input bit changes about half of the output bits (constants of MurmurHash3)."""
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return values ^ (values >> np.uint64(33))
 
 
 class Order:
-    """Which pair stands at each slot of each epoch."""
+    """Tells which pair is at each slot of each epoch."""
 
     def __init__(self, corpora: Sequence[CorpusFacts], seed: int):
         self._seed = seed
@@ -62,16 +62,16 @@ class Order:
         self._draws = np.array([max(1, round(c.weight * c.pairs)) if c.pairs else 0 for c in corpora])
         self._first_pair = np.cumsum(self._sizes) - self._sizes
         self._slot_ends = np.cumsum(self._draws)
-        self.slots = int(self._slot_ends[-1])  # of one epoch
+        self.slots = int(self._slot_ends[-1])  # per epoch
 
     def pairs(self, epoch: int, start: int, stop: int) -> np.ndarray:
-        """The pairs at slots start..stop of an epoch."""
+        """The numbers of the pairs at slots `start` to `stop` of an epoch."""
         slots = Shuffle(self.slots, self._seed, epoch)(np.arange(start, stop))
         corpus_of = np.searchsorted(self._slot_ends, slots, side="right")
         pairs = np.empty_like(slots)
         for corpus in np.unique(corpus_of).tolist():
             chosen = corpus_of == corpus
-            # How many were drawn from this corpus before, over all epochs: every pass takes each pair once.
+            # The number of earlier draws from this corpus, over all epochs: every pass takes each pair once.
             draw = (
                 slots[chosen] - (self._slot_ends[corpus] - self._draws[corpus]) + epoch * self._draws[corpus]
             )

@@ -1,4 +1,4 @@
-"""Work shared out to all cores, results in the order of the work."""
+"""Shares work out to all cores, and returns the results in the order of the work."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """Cores this process may use: fewer than the machine has, in a container or under taskset."""
+    """The cores this process may use: in a container or under taskset, fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Workers:
-    """A process per core. Spawned, not forked: a fork copies locks that threads of the parent may hold."""
+    """One process per core. Spawned, not forked: a fork copies locks that the parent's threads may hold."""
 
     def __init__(self, count: int | None = None):
         self._count = count or cores()
@@ -42,11 +42,11 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """`function` of each item, in order. Only a few items are in flight, so memory stays flat."""
+        """`function` of each item, in order. Few items are in progress at once, so memory stays flat."""
         pending: deque[Future[Result]] = deque()
         try:
             for item in items:
-                with ctrl_c_held_back():  # submitting starts the processes, one by one
+                with ctrl_c_deferred():  # submitting starts the processes, one by one
                     pending.append(self._pool.submit(function, item))
                 if len(pending) > 2 * self._count:
                     yield pending.popleft().result()
@@ -54,13 +54,13 @@ class Workers:
                 yield pending.popleft().result()
         except BrokenProcessPool:
             raise DragomanError(
-                "a worker process died (killed, or the machine ran out of memory)",
-                hint="run the same command again: finished stages are kept",
+                "a worker process died (it was killed, or the machine ran out of memory)",
+                hint="run the same command again: it keeps the finished stages",
             ) from None
 
 
 def _end_with_the_parent() -> None:
-    """A worker of a killed parent would wait for work for ever: it ends as soon as the parent is gone."""
+    """Ends this worker as soon as its parent is gone. It would otherwise wait for work for ever."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -72,19 +72,20 @@ def _end_with_the_parent() -> None:
 
 
 @contextmanager
-def ctrl_c_held_back() -> Iterator[None]:
-    """Processes started meanwhile never see Ctrl-C: the parent alone hears it, and ends them in order.
+def ctrl_c_deferred() -> Iterator[None]:
+    """Processes started inside the block never see Ctrl-C: only the parent does, and ends them in order.
 
-    They inherit the mask. For the parent it is not enough: a thread of some library, which does not block
-    the signal, may be given it, and Python would raise KeyboardInterrupt in the main thread all the same.
+    They inherit the signal mask. For the parent the mask is not enough: a library's thread that does not
+    block the signal may receive it, and Python would still raise KeyboardInterrupt in the main thread. So the
+    parent handles it after the block.
     """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    heard: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    received: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if heard:
+        if received:
             signal.raise_signal(signal.SIGINT)

@@ -1,7 +1,7 @@
 """`dragoman prepare`: corpus -> clean text -> selection -> vocabulary -> tokens -> a data set with its card.
 
 The two long stages before encoding (clean text, vocabulary) are kept in DATA.stages until the data set is
-whole, so that a second attempt after a break begins where the first one stood.
+complete, so that an attempt after an interruption reuses the finished ones.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _STAGE = re.compile(rf"(clean|vocabulary)-[0-9a-f]{{16}}({re.escape(atomic.UNFIN
 
 
 def prepare(job: PreparationJob, out: Path, reporter: Reporter) -> Card:
-    """Makes the data set `out`, or returns the card of the one that is there if it came from the same job."""
+    """Makes the data set `out`, unless the same job has already made it, and returns its card."""
     out = atomic.destination(out)
     if _is_taken(out):
         return _existing(out, job.key)
-    given = Tokenizer.load(job.vocabulary) if job.vocabulary else None  # a wrong one fails before the work
+    given = Tokenizer.load(job.vocabulary) if job.vocabulary else None  # reports a wrong one before the work
     held_out = _read_held_out(job, reporter)
     with _stages(out, {"clean": job.clean_key, "vocabulary": job.key}) as run_stage, Workers() as workers:
-        if _is_taken(out):  # another process finished it while this one waited for nothing but the lock
+        if _is_taken(out):  # another process finished it before this one got the lock
             return _existing(out, job.key)
         rules = job.settings.clean
         text = CleanText(
@@ -55,9 +55,9 @@ def prepare(job: PreparationJob, out: Path, reporter: Reporter) -> Card:
         selection = select(text, job.settings, sources, without_dev=job.dev is None)
         if not selection.pairs(Fate.TRAIN).any():
             raise DataError(
-                f"no training pair is left of {text.facts.read_pairs:,}: {_reasons(text, selection)}",
+                f"cleaning dropped all {text.facts.read_pairs:,} training pairs: {_reasons(text, selection)}",
                 path=job.train[0].files[0].source,
-                hint="look at the reasons; --set clean.KEY=VALUE changes a rule",
+                hint="check the reasons; --set clean.KEY=VALUE changes a rule",
             )
         learnt = run_stage("vocabulary", lambda folder: _learn(folder, text, selection, job, given, reporter))
         with atomic.appearing(out) as folder:
@@ -73,7 +73,7 @@ def prepare(job: PreparationJob, out: Path, reporter: Reporter) -> Card:
 
 
 def _is_taken(out: Path) -> bool:
-    """An empty folder is as good as none."""
+    """Does something exist here? An empty folder does not count."""
     return out.exists() and not (out.is_dir() and not any(out.iterdir()))
 
 
@@ -81,9 +81,9 @@ def _existing(out: Path, key: str) -> Card:
     if (out / "card.json").exists():
         card = Card.load(out / "card.json")
         if card.job == key:
-            return DataSet(out).card  # opened: one that was damaged since is no answer
+            return DataSet(out).card  # opens the data set, which reports damage
     raise UsageError(
-        "exists already, and is not the data set of these files and settings",
+        "exists already, and was not prepared from these files and settings",
         path=out,
         hint="choose another name with -o, or remove the folder first",
     )
@@ -91,11 +91,11 @@ def _existing(out: Path, key: str) -> Card:
 
 @contextmanager
 def _stages(out: Path, keys: dict[str, str]) -> Iterator[Callable[[str, Callable[[Path], None]], Path]]:
-    """A function that runs a stage into a folder of its own, or finds it finished by an earlier attempt."""
+    """A function that returns a stage's folder, and runs the stage unless an earlier attempt finished it."""
     base = out.with_name(out.name + ".stages")
     names = {name: f"{name}-{key[:16]}" for name, key in keys.items()}
-    if base.is_symlink():  # whatever it points at, its folders are not ours to remove
-        raise UsageError("is a link, and a folder of this name is needed", path=base, hint="remove it")
+    if base.is_symlink():  # the folders behind it are not ours to remove
+        raise UsageError("is a link, but prepare needs a folder here", path=base, hint="remove the link")
     base.mkdir(parents=True, exist_ok=True)
 
     def run_stage(name: str, make: Callable[[Path], None]) -> Path:
@@ -116,14 +116,14 @@ def _stages(out: Path, keys: dict[str, str]) -> Iterator[Callable[[str, Callable
         try:
             yield run_stage
         except BaseException:
-            if not any(path.is_dir() for path in base.iterdir()):  # nothing to go on from
+            if not any(path.is_dir() for path in base.iterdir()):  # nothing to resume from
                 _clear(base)
             raise
         _clear(base)
 
 
 def _clear(base: Path) -> None:
-    """Removes what we made, and the folder if nothing else is in it."""
+    """Removes our files and stages, and the folder if nothing else is in it."""
     for path in base.iterdir():
         if path.name == "lock" or _STAGE.fullmatch(path.name):
             atomic.remove(path)
@@ -132,16 +132,16 @@ def _clear(base: Path) -> None:
 
 
 def _read_held_out(job: PreparationJob, reporter: Reporter) -> dict[str, list[Pair]]:
-    """Dev and test, whole: no pair is dropped from them, so a fault in them is an error."""
+    """All pairs of dev and test. None is dropped, so bad text in them is an error."""
     given = {"dev": job.dev, "test": job.test}
-    found = {}
+    held_out = {}
     for name, corpus in given.items():
         if corpus:
             skipped: Counter[str] = Counter()
-            found[name] = _read_all(corpus, job.settings.clean, skipped)
+            held_out[name] = _read_all(corpus, job.settings.clean, skipped)
             if skipped:
-                reporter.note(f"{name}: left out, as they hold no pair: {_counted(skipped)}")
-    return found
+                reporter.note(f"{name}: skipped units that hold no pair: {_counted(skipped)}")
+    return held_out
 
 
 def _read_all(corpus: Corpus, rules: CleanRules, skipped: Counter[str]) -> list[Pair]:
@@ -152,15 +152,15 @@ def _read_all(corpus: Corpus, rules: CleanRules, skipped: Counter[str]) -> list[
                 texts = [side.decode() for side in (raw.source, raw.target)]
             except UnicodeDecodeError as error:
                 raise DataError(
-                    f"not UTF-8 ({error.reason}), and nothing is dropped from a dev or test set",
+                    f"not UTF-8 ({error.reason}), and prepare drops no pairs from a dev or test set",
                     path=files.source,
                     line=raw.line,
-                    hint="mend this line, in the file or its partner, or take both lines out",
+                    hint="correct this line, in this file or its partner, or remove it from both",
                 ) from None
-            # Words stay as they are: scores are taken against this text.
+            # The words stay unchanged, because translations are scored against this text.
             pairs.append(Pair(*(as_prepared(text, rules.normalise) for text in texts)))
     if not pairs:
-        raise DataError("holds no pair", path=corpus.files[0].source)
+        raise DataError("contains no pair", path=corpus.files[0].source)
     return pairs
 
 
@@ -180,7 +180,7 @@ def _learn(
     given: Tokenizer | None,
     reporter: Reporter,
 ) -> None:
-    """The vocabulary, learnt from a seeded sample of the training pairs unless one was given."""
+    """Writes the given vocabulary, or one learnt from a seeded sample of the training pairs."""
     tokenizer = given
     if tokenizer is None:
         settings = _vocabulary(job, selection)
@@ -195,7 +195,7 @@ def _learn(
 
 
 def _vocabulary(job: PreparationJob, selection: Selection) -> VocabularySettings:
-    """What was asked for, with the size that suits the corpus where none was."""
+    """The vocabulary settings. If no size is set, it is the one that suits the corpus."""
     settings = job.settings.vocabulary
     pairs = int(np.count_nonzero(selection.pairs(Fate.TRAIN)))
     return settings if settings.size else settings.model_copy(update={"size": suited_pieces(pairs)})
@@ -209,7 +209,7 @@ def _encode_parts(
     workers: Workers,
     reporter: Reporter,
 ) -> dict[str, PartFacts]:
-    """Writes train, dev and test; dev and test keep their text for the scores."""
+    """Writes train, dev and test. Dev and test also keep their text, for scoring."""
     vocabulary = folder / VOCABULARY_FILE
     train = selection.pairs(Fate.TRAIN)
     count = int(np.count_nonzero(train))
@@ -238,7 +238,7 @@ def _card(
     ]
     tally = text.tally()
     tally.add(selection.tally)
-    asked = (not job.vocabulary and _vocabulary(job, selection).size) or len(tokenizer)
+    asked_pieces = (not job.vocabulary and _vocabulary(job, selection).size) or len(tokenizer)
     return Card(
         source_language=job.train[0].source_language,
         target_language=job.train[0].target_language,
@@ -256,9 +256,9 @@ def _card(
         },
         skipped_units=text.facts.skipped_units,
         vocabulary_pieces=len(tokenizer),
-        vocabulary_asked=asked,
+        vocabulary_asked=asked_pieces,
         vocabulary_sha256=tokenizer.sha256,
-        notes=_notes(job, asked, len(tokenizer), parts),
+        notes=_notes(job, asked_pieces, len(tokenizer), parts),
         checks=_checks(job, text),
         sources=job.sources,
         files=files,
@@ -273,22 +273,22 @@ def _notes(job: PreparationJob, asked_pieces: int, pieces: int, parts: dict[str,
     if job.dev is None:
         pairs = parts["dev"].pairs
         notes.append(
-            f"no dev set was given: {pairs:,} training pairs were held out (seed {job.settings.seed})"
+            f"no dev set was given, so {pairs:,} training pairs were held out (seed {job.settings.seed})"
         )
     is_chosen = job.vocabulary is None and job.settings.vocabulary.size is None
     if is_chosen:
         pairs = parts["train"].pairs
         notes.append(
-            f"{asked_pieces:,} subwords suit {pairs:,} pairs (vocabulary.size asks for another size)"
+            f"chose {asked_pieces:,} subwords to suit {pairs:,} pairs (vocabulary.size sets another size)"
         )
     if pieces < asked_pieces:
         wanted = "wanted" if is_chosen else "asked for"
-        notes.append(f"{asked_pieces:,} subwords were {wanted}; this text supports {pieces:,}")
+        notes.append(f"{asked_pieces:,} subwords were {wanted}, but this text supports only {pieces:,}")
     return notes
 
 
 def _checks(job: PreparationJob, text: CleanText) -> list[ExpectedCount]:
-    """The recipe's counts. Too few raw pairs mean a broken source, and the card says so either way."""
+    """The recipe's expected counts beside the actual ones. Too few raw pairs mean a broken source."""
     checks = []
     if job.expected_raw_pairs is not None:
         checks.append(

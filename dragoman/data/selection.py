@@ -1,7 +1,7 @@
-"""What can be judged only over the whole corpus: duplicates, leakage into dev or test, held-out pairs.
+"""Decides what needs the whole corpus: duplicates, leakage into dev or test, held-out pairs.
 
-Works on 64-bit hashes of the pairs, so that memory stays within 16 bytes per pair: the hashes (8), the fate
-of each pair (1), and at most 4 more while duplicates are looked for.
+It works on 64-bit hashes of the pairs, so that memory stays within 16 bytes per pair: the hashes (8), the
+fate of each pair (1), and at most 4 more during the search for duplicates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dragoman.data.filters import EXAMPLES_KEPT, DropTally
 from dragoman.data.reasons import Reason
 from dragoman.errors import DataError
 
-_PARTS = 16  # duplicates are looked for in one part of the hashes at a time: less memory, same result
+_PARTS = 16  # one part of the hashes at a time is searched for duplicates: less memory, same result
 
 
 class Fate(IntEnum):
@@ -37,21 +37,21 @@ class Selection:
     tally: DropTally  # duplicates and leakage
 
     def pairs(self, fate: Fate) -> np.ndarray:
-        """True for the pairs of this fate."""
+        """A mask that is true for the pairs with this fate."""
         return self.fate == fate
 
 
 def select(
     text: CleanText, settings: Preparation, held_out_sources: np.ndarray, without_dev: bool
 ) -> Selection:
-    """Decides over every clean pair. `held_out_sources` are the hashes of all dev and test sources."""
+    """Decides the fate of every clean pair. `held_out_sources` are the hashes of all dev and test sources."""
     fate = np.full(len(text), Fate.TRAIN, dtype=np.uint8)
     if settings.clean.drop_duplicates:
         fate[duplicates(text.pair_hashes())] = Fate.DUPLICATE
     sources = text.source_hashes()
     if settings.clean.drop_leakage:
         fate[contained(sources, held_out_sources) & (fate == Fate.TRAIN)] = Fate.LEAKAGE
-    if without_dev:  # drawn from what is left, so that no dev pair stands in test
+    if without_dev:  # drawn from the pairs left, so that no dev pair is also in test
         chosen = hold_out(fate, settings.held_out, settings.seed)
         if settings.clean.drop_leakage:
             fate[contained(sources, sources[chosen]) & (fate == Fate.TRAIN)] = Fate.LEAKAGE
@@ -72,7 +72,7 @@ def _tally(text: CleanText, fate: np.ndarray) -> DropTally:
 
 
 def duplicates(hashes: np.ndarray) -> np.ndarray:
-    """True where the same hash stands earlier in the array."""
+    """A mask that is true where the same hash occurs earlier in the array."""
     repeated = np.zeros(len(hashes), dtype=bool)
     low_bytes = hashes.view(np.uint8)[::8]
     for part in range(_PARTS):
@@ -85,25 +85,25 @@ def duplicates(hashes: np.ndarray) -> np.ndarray:
 
 
 def contained(hashes: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """True where a hash is one of `among`, which is small."""
-    found = np.zeros(len(hashes), dtype=bool)
+    """A mask that is true where a hash is one of `among`, which is small."""
+    is_contained = np.zeros(len(hashes), dtype=bool)
     known = np.unique(among)
     if len(known) == 0:
-        return found
+        return is_contained
     for start in range(0, len(hashes), 1 << 20):
         piece = hashes[start : start + (1 << 20)]
         places = np.minimum(np.searchsorted(known, piece), len(known) - 1)
-        found[start : start + (1 << 20)] = known[places] == piece
-    return found
+        is_contained[start : start + (1 << 20)] = known[places] == piece
+    return is_contained
 
 
 def hold_out(fate: np.ndarray, settings: HeldOutSettings, seed: int) -> np.ndarray:
-    """Indices of training pairs to set aside as dev, drawn by seed."""
+    """The indices of the training pairs to set aside as dev, drawn by seed."""
     candidates = np.flatnonzero(fate == Fate.TRAIN)
     count = min(settings.pairs, int(len(candidates) * settings.most_share))
     if count == 0:
         raise DataError(
-            f"only {len(candidates)} clean pairs: too few to hold any out as dev",
-            hint="give a dev set with --dev, or more text",
+            f"only {len(candidates)} clean pairs are left, too few to hold any out as dev",
+            hint="give a dev set with --dev, or more training text",
         )
     return np.sort(np.random.default_rng(seed).choice(candidates, size=count, replace=False))

@@ -1,4 +1,4 @@
-"""One file over HTTP, resumed where it broke off: within one call, and in a later one."""
+"""Downloads one file over HTTP, and resumes where it broke off, within one call or in a later one."""
 
 from __future__ import annotations
 
@@ -21,51 +21,51 @@ from dragoman.errors import DownloadError
 
 CHUNK_BYTES = 1 << 18
 TIMEOUT_SECONDS = 60.0  # without a single byte
-ATTEMPTS = 5  # in a row that bring nothing new
+ATTEMPTS = 5  # in a row without a new byte
 
-Report = Callable[[int, int | None], None]  # bytes here so far, bytes in all if the server says
+Report = Callable[[int, int | None], None]  # bytes so far, total bytes if the server gives them
 
-_WORTH_ANOTHER_TRY = (ConnectionError, TimeoutError, http.client.HTTPException, ssl.SSLError)
-_HOPELESS = (socket.gaierror, ConnectionRefusedError, ssl.SSLCertVerificationError)
+_RETRYABLE = (ConnectionError, TimeoutError, http.client.HTTPException, ssl.SSLError)
+_PERMANENT = (socket.gaierror, ConnectionRefusedError, ssl.SSLCertVerificationError)
 _BUSY = (408, 429)  # and all of 5xx
 
 
 class NotFound(DownloadError):
-    """The server answers, and does not have the file."""
+    """The server answered that it does not have the file."""
 
 
 class _BrokenOff(Exception):
-    """This attempt ended early; the next may go on."""
+    """This attempt ended early; the next may continue."""
 
 
 @dataclass(frozen=True)
 class _Version:
-    """What a server says of a file: as long as it stays the same, a partial file may be continued."""
+    """A version of a file on a server. A partial file may be continued only with the same version."""
 
     url: str
-    validator: str | None  # a strong ETag or a date, as If-Range takes them
+    validator: str | None  # a strong ETag or a date, for If-Range
     total_bytes: int | None
 
 
 def transfer(url: str, part: Path, report: Report, pause_seconds: float = 1.0) -> None:
-    """Bring `url` into `part`, going on from what is there already. Returns when the file is whole.
+    """Downloads `url` into `part`, after the bytes already there. Returns when the file is complete.
 
-    What has come stays in `part` when this fails, with a note beside it (`note`) of which version it
-    belongs to. The note stays too when all went well: it goes when the caller has renamed `part`.
+    On failure the bytes received stay in `part`, and `version_file` beside it says which version they belong
+    to. That file also stays after success: the caller removes it after renaming `part`.
     """
     furthest_bytes, failures = _size(part), 0
     while True:
         try:
             return _attempt(url, part, report)
         except _BrokenOff as error:
-            # Only bytes beyond the furthest point count as progress: a server that breaks off and cannot
-            # continue would otherwise be asked for ever.
+            # Only bytes beyond the furthest point count as progress. Otherwise a server that breaks off and
+            # cannot continue would be asked for ever.
             failures = 0 if _size(part) > furthest_bytes else failures + 1
             furthest_bytes = max(furthest_bytes, _size(part))
             if failures >= ATTEMPTS:
                 raise DownloadError(
                     f"{url} broke off {ATTEMPTS} times in a row: {error}",
-                    hint=f"run the command again to go on from byte {_size(part):,}, or give a --mirror",
+                    hint=f"run the command again to continue from byte {_size(part):,}, or give a --mirror",
                 ) from None
             time.sleep(pause_seconds * 2**failures)
         except OSError as error:
@@ -73,7 +73,7 @@ def transfer(url: str, part: Path, report: Report, pause_seconds: float = 1.0) -
 
 
 def _attempt(url: str, part: Path, report: Report) -> None:
-    before = _read_note(part, url)
+    before = _read_version(part, url)
     offset = _size(part) if before else 0
     if before and offset and offset == before.total_bytes:  # stopped between the last byte and the renaming
         return
@@ -85,15 +85,15 @@ def _attempt(url: str, part: Path, report: Report) -> None:
     with _open(request, part) as response:
         now = _version(url, response)
         if response.status != 206:
-            offset = 0  # no ranges here, or another version: the whole file comes
+            offset = 0  # no ranges here, or another version: the server sends the whole file
         elif before is None or not _continues(response, offset, before, now):
             part.unlink(missing_ok=True)
-            raise _BrokenOff("the file changed on the server meanwhile")
+            raise _BrokenOff("the file has changed on the server")
         _check_space(part, url, (now.total_bytes or 0) - offset)
-        note(part).write_text(json.dumps(asdict(now)), encoding="utf-8")
+        version_file(part).write_text(json.dumps(asdict(now)), encoding="utf-8")
         done = _append(response, part, offset, now.total_bytes, report)
     if now.total_bytes is not None and done != now.total_bytes:
-        raise _BrokenOff(f"{done:,} of {now.total_bytes:,} bytes came")
+        raise _BrokenOff(f"received {done:,} of {now.total_bytes:,} bytes")
 
 
 def _open(request: Request, part: Path) -> http.client.HTTPResponse:
@@ -104,9 +104,9 @@ def _open(request: Request, part: Path) -> http.client.HTTPResponse:
         error.close()
         if error.code in (404, 410):
             raise NotFound(
-                f"{url} is not there (HTTP {error.code})", hint="give a --mirror that has the file"
+                f"{url} was not found (HTTP {error.code})", hint="give a --mirror that has the file"
             ) from None
-        if error.code == 416:  # `part` is longer than the file: it belongs to another version
+        if error.code == 416:  # `part` is longer than the file, so it belongs to another version
             part.unlink(missing_ok=True)
         elif error.code not in _BUSY and error.code < 500:
             raise DownloadError(
@@ -114,27 +114,27 @@ def _open(request: Request, part: Path) -> http.client.HTTPResponse:
             ) from None
         raise _BrokenOff(f"HTTP {error.code} {error.reason}") from None
     except URLError as error:
-        if isinstance(error.reason, _HOPELESS):
+        if isinstance(error.reason, _PERMANENT):
             raise DownloadError(
                 f"{url} cannot be reached: {error.reason}",
                 hint="check the connection, or give a --mirror folder or URL that has the file",
             ) from None
         raise _BrokenOff(str(error.reason)) from None
-    except _WORTH_ANOTHER_TRY as error:
+    except _RETRYABLE as error:
         raise _BrokenOff(str(error) or type(error).__name__) from None
 
 
 def _append(
     response: http.client.HTTPResponse, part: Path, offset: int, total: int | None, report: Report
 ) -> int:
-    """Write what comes behind `offset`; how many bytes there are then."""
+    """Writes the response after `offset`; returns the bytes in the file then."""
     done = offset
     with part.open("ab" if offset else "wb") as out:
         while True:
             report(done, total)
             try:
                 chunk = response.read(CHUNK_BYTES)
-            except _WORTH_ANOTHER_TRY as error:
+            except _RETRYABLE as error:
                 raise _BrokenOff(str(error) or type(error).__name__) from None
             if not chunk:
                 return done
@@ -163,7 +163,7 @@ def _check_space(part: Path, url: str, needed_bytes: int) -> None:
     free_bytes = shutil.disk_usage(part.parent).free
     if needed_bytes > free_bytes:
         raise DownloadError(
-            f"{url} needs {needed_bytes / 1e9:.2f} GB, and {free_bytes / 1e9:.2f} GB are free",
+            f"{url} needs {needed_bytes / 1e9:.2f} GB, but only {free_bytes / 1e9:.2f} GB are free",
             path=part.parent,
             hint="free some space, or choose a folder on another disk",
         )
@@ -173,15 +173,15 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def note(part: Path) -> Path:
-    """Where it is written which version `part` belongs to."""
+def version_file(part: Path) -> Path:
+    """The file that records which version `part` belongs to."""
     return part.with_name(part.name + ".json")
 
 
-def _read_note(part: Path, url: str) -> _Version | None:
-    """The version `part` belongs to; None where that is not known, or it came from another place."""
+def _read_version(part: Path, url: str) -> _Version | None:
+    """The version that `part` belongs to; None if that is unknown, or it came from another URL."""
     try:
-        version = _Version(**json.loads(note(part).read_text(encoding="utf-8")))
+        version = _Version(**json.loads(version_file(part).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     return version if version.url == url else None

@@ -1,4 +1,4 @@
-"""From a trained model to translations. Imports without torch: a server or a document needs none to begin."""
+"""From a trained model to translations. Importing it does not load torch."""
 
 from dragoman.decode.engine import Engine, Options, Translation
 

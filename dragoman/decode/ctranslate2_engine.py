@@ -1,4 +1,4 @@
-"""CTranslate2 as an engine."""
+"""The engine that runs CTranslate2."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dragoman.errors import CheckpointError, UsageError, reading
 PRECISIONS = ("int8", "int8_float32", "float32")
 
 _BATCH_SENTENCES = 32
-_LIMIT_STEP = 32  # limits are shared by sentences for which they differ by less
+_LIMIT_MULTIPLE = 32  # sentences share a call if their limits round up to the same multiple
 _DEFAULT = Options()
 
 Pieces = list[str]
 
 
 class CTranslate2Engine:
-    """Fast when it is given many texts at a time: each thread takes batches of its own."""
+    """Translates with CTranslate2; fastest with many texts per call: each thread takes its own batches."""
 
     name = "ctranslate2"
 
@@ -38,16 +38,15 @@ class CTranslate2Engine:
         languages: tuple[str, str] | None = None,
         model: Path | None = None,
     ) -> None:
-        """`model` is what the user knows it by, if that is not the folder."""
+        """`model` is the path that errors name, if it is not `folder`."""
         files = ctranslate2_folder.read(folder)
         self.languages = languages or files.languages
         self._source, self._target = files.source, files.target
         self._end = [files.end] if files.wants_end else []
         self._translator = _open(folder, precision, threads)
         self._texts = TextTranslator[Pieces](self._encode, self._find, files.pieces, model or folder)
-        with reading(
-            folder, CheckpointError, ctranslate2_folder.AGAIN
-        ):  # some of its files are looked at only now
+        # CTranslate2 reads some of its files only when it first translates.
+        with reading(folder, CheckpointError, ctranslate2_folder.CONVERT_AGAIN):
             self.translate(["."], Options(beam=1, max_length=1))
 
     @property
@@ -62,41 +61,41 @@ class CTranslate2Engine:
 
     def _find(self, rows: Sequence[Pieces], options: Options) -> list[list[Translation]]:
         limits = _limits(rows, options)
-        # A call has one limit for all its rows. A high one is shared; the few that ran past their own, as a
-        # model does that repeats itself, are searched again with it.
-        step = 1 if options.max_length else _LIMIT_STEP
-        shared = {number: -(-limit // step) * step for number, limit in enumerate(limits)}
+        # A call takes one limit for all its rows, so rows share a limit rounded up. The few that ran past
+        # their own limit, as a model that repeats itself does, are searched again with their own.
+        multiple = 1 if options.max_length else _LIMIT_MULTIPLE
+        shared = {number: -(-limit // multiple) * multiple for number, limit in enumerate(limits)}
         results = self._search(rows, shared, options)
-        late = {
+        overrun = {
             number: limits[number]
-            for number, found in results.items()
-            if limits[number] < shared[number] and _reaches(found, limits[number])
+            for number, result in results.items()
+            if limits[number] < shared[number] and _reaches(result, limits[number])
         }
-        if late:
-            results |= self._search(rows, late, options)
+        if overrun:
+            results |= self._search(rows, overrun, options)
         return [list(self._texts_of(results[number])) for number in range(len(rows))]
 
     def _search(
         self, rows: Sequence[Pieces], limits: Mapping[int, int], options: Options
     ) -> dict[int, ctranslate2.TranslationResult]:
-        """Every row is handed over before the first result is waited for: no thread is ever without work."""
-        waiting: list[tuple[int, Any]] = []
+        """Search all rows; each is submitted before the first result is awaited, so that no thread idles."""
+        pending: list[tuple[int, Any]] = []
         for limit, group in groupby(sorted(limits, key=limits.__getitem__), limits.__getitem__):
             numbers = list(group)
-            handed = self._translator.translate_batch(
+            futures = self._translator.translate_batch(
                 [rows[number] for number in numbers], asynchronous=True, **_arguments(options, limit)
             )
-            waiting += zip(numbers, handed, strict=True)
-        return {number: handed.result() for number, handed in waiting}
+            pending += zip(numbers, futures, strict=True)
+        return {number: future.result() for number, future in pending}
 
     def _texts_of(self, result: ctranslate2.TranslationResult) -> Iterable[Translation]:
-        # One by one: SentencePiece takes a list that begins with an empty one for tokens.
+        # One by one: SentencePiece mistakes a list of lists for a list of pieces if the first one is empty.
         texts = (self._target.decode_pieces(pieces) if pieces else "" for pieces in result.hypotheses)
         return map(Translation, texts, result.scores)
 
 
 def _limits(rows: Sequence[Pieces], options: Options) -> list[int]:
-    """The most tokens of each translation, EOS counted."""
+    """The most tokens each translation may have, including EOS."""
     if options.max_length:
         return [options.max_length] * len(rows)
     return length_limits(np.array([len(row) + 1 for row in rows]))
@@ -107,7 +106,7 @@ def _reaches(result: ctranslate2.TranslationResult, limit: int) -> bool:
 
 
 def _arguments(options: Options, limit: int) -> dict[str, Any]:
-    """Our options in the words of `translate_batch`."""
+    """Our options as arguments of `translate_batch`."""
     searching: dict[str, Any] = {"beam_size": options.beam}
     if options.is_sampling:
         searching = {
@@ -121,9 +120,9 @@ def _arguments(options: Options, limit: int) -> dict[str, Any]:
         "length_penalty": options.length_penalty,
         "num_hypotheses": options.best,
         "no_repeat_ngram_size": options.no_repeat_ngram,
-        "min_decoding_length": 0,  # as our own search; 1, the default, also changes the scores
+        "min_decoding_length": 0,  # as in our own search; the default, 1, also changes the scores
         "max_decoding_length": limit,
-        "max_input_length": 0,  # no limit: texts were split before, and what is longer must not be cut off
+        "max_input_length": 0,  # no limit: texts are already split, and a longer one must not be cut off
         "return_scores": True,
     }
 
@@ -133,12 +132,13 @@ def _open(folder: Path, precision: str, threads: int) -> ctranslate2.Translator:
     known = ctranslate2.get_supported_compute_types(device)
     if precision != "auto" and precision not in known:
         raise UsageError(
-            f"precision {precision} is not one this {device} computes in",
+            f"this {device} cannot compute in precision {precision}",
             hint=f"one of {', '.join(sorted(known & set(PRECISIONS)))}",
         )
-    compute_type = "default" if precision == "auto" else precision  # its "auto" is the fastest, not as stored
-    # One thread for each batch and many batches at once: matrices of a translation are too small to share.
-    with reading(folder / CTRANSLATE2_FILE, CheckpointError, ctranslate2_folder.AGAIN):
+    # CTranslate2's own "auto" picks the fastest type; "default" keeps the stored one.
+    compute_type = "default" if precision == "auto" else precision
+    # One thread per batch and many batches at once: a translation's matrices are too small to split.
+    with reading(folder / CTRANSLATE2_FILE, CheckpointError, ctranslate2_folder.CONVERT_AGAIN):
         return ctranslate2.Translator(
             str(folder), device=device, compute_type=compute_type, inter_threads=threads, intra_threads=1
         )

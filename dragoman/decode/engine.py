@@ -1,4 +1,4 @@
-"""What every engine offers: texts in, translations out. `dragoman.engines.load` opens a MODEL."""
+"""The interface of every engine: texts in, translations out. `dragoman.engines.load` opens a MODEL."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman.bounds import WIDEST_BEAM
+from dragoman.bounds import LONGEST_TRANSLATION, WIDEST_BEAM
 from dragoman.errors import UsageError
 
 CTRANSLATE2_FILE = "model.bin"  # marks a folder in CTranslate2's format
 
-# Beyond them a search takes forever, takes all memory, or computes with numbers too large to be any.
+# Beyond these a search takes forever, uses up all memory or overflows.
 _RANGES = {
     "beam": (1, WIDEST_BEAM),
     "length_penalty": (0, 10),
     "best": (1, WIDEST_BEAM),
-    "max_length": (1, 1024),
-    "sample_top": (0, 10_000_000),  # the model's vocabulary is the limit, once it is known
+    "max_length": (1, LONGEST_TRANSLATION),
+    "sample_top": (0, 10_000_000),  # the model's vocabulary is the limit once it is known
     "sample_temperature": (0.001, 1000),
     "no_repeat_ngram": (0, 1024),
 }
@@ -25,46 +25,46 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class Options:
-    """How to search. The same names mean the same to every engine."""
+    """How to search; every engine gives these options the same meaning."""
 
     beam: int = 4  # 1 is greedy search
-    length_penalty: float = 0.6  # the score is the log-probability over length to this power
-    best: int = 1  # translations wanted of each text, best first
-    max_length: int | None = None  # tokens of a sentence's translation; None: by the length of its source
-    sample_top: int = 1  # above 1, draw each token from so many of the likeliest; 0: from all of them
-    sample_temperature: float = 1.0  # below 1 the likelier become likelier still
-    no_repeat_ngram: int = 0  # so many tokens in a row never come twice in a translation; 0: they may
-    split: bool = False  # every text into its sentences, not only one that is too long
+    length_penalty: float = 0.6  # the score is the log-probability divided by length to this power
+    best: int = 1  # translations per text, best first
+    max_length: int | None = None  # most tokens in a sentence's translation; None: set by its source's length
+    sample_top: int = 1  # above 1: draw each token from this many of the likeliest; 0: from all
+    sample_temperature: float = 1.0  # below 1 favours the likelier tokens more
+    no_repeat_ngram: int = 0  # no sequence of this many tokens occurs twice in a translation; 0: no limit
+    split: bool = False  # split every text into sentences, not only one that is too long
 
     def __post_init__(self) -> None:
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
-            if value is not None and not least <= value <= most:  # also what is no number: nan
-                raise UsageError(f"{name} is {value}, from {least:g} to {most:g} was expected")
+            if value is not None and not least <= value <= most:  # also refuses nan
+                raise UsageError(f"{name} is {value}, expected {least:,} to {most:,}")
         if self.best > self.beam and not self.is_sampling:
             raise UsageError(
-                f"{self.best} translations of each text were asked for, a beam of {self.beam} finds no more",
+                f"a beam of {self.beam} cannot find {self.best} translations of each text",
                 hint=f"a beam of {self.best} or more",
             )
 
     def check_vocabulary(self, pieces: int) -> None:
-        """No search can keep more hypotheses, or draw from more, than a step has continuations."""
+        """Refuse a beam or `sample_top` above the number of tokens there are to choose from."""
         for name in ("beam", "sample_top"):
             if getattr(self, name) > pieces:
                 raise UsageError(
-                    f"{name} is {getattr(self, name):,}, the vocabulary of this model has {pieces:,} pieces"
+                    f"{name} is {getattr(self, name):,}, but the vocabulary has only {pieces:,} pieces"
                 )
 
     @property
     def is_sampling(self) -> bool:
-        """Then the beam is not looked at."""
+        """Whether tokens are drawn at random; the beam is then ignored."""
         return self.sample_top != 1
 
 
 @dataclass(frozen=True)
 class Translation:
     text: str
-    score: float  # log-probability over length^penalty; of several sentences, the sum
+    score: float  # log-probability / length^penalty; for several sentences, the sum
 
 
 class Engine(Protocol):
@@ -76,15 +76,15 @@ class Engine(Protocol):
 
     @property
     def precision(self) -> str:
-        """What it computes in, such as `float32`."""
+        """The number type it computes in, such as `float32`."""
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """Source and target, if the model knows."""
+        """Source and target language, if the model records them."""
 
     def translate(self, texts: Sequence[str], options: Options = ...) -> list[list[Translation]]:
-        """Of each text, in order: `options.best` translations, or fewer if no more were found.
+        """For each text, in order, `options.best` translations, or fewer if no more were found.
 
-        White space alone is translated by itself, with score 0. A text that is too long for the model is
-        split into sentences, and the translations of these are put together again.
+        A text of white space alone is returned unchanged, with score 0. A text too long for the model is
+        split into sentences, and their translations are joined again.
         """

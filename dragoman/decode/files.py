@@ -27,34 +27,34 @@ class Task:
     sources: Sequence[Path]
     out: Path | None
     options: Options
-    plain: bool = False  # every file, whatever its suffix
-    again: bool = False  # also what is translated already
+    plain: bool = False  # treat every file as plain text, whatever its suffix
+    again: bool = False  # also replace existing translations
     as_json: bool = False
 
 
 def check(task: Task) -> None:
-    """What can be known to be wrong before a model is loaded."""
+    """Refuse whatever is visibly wrong before a model is loaded."""
     if task.out and not task.sources:
-        raise UsageError("-o without files", hint="name the files to translate, or leave -o out")
+        raise UsageError("-o without files", hint="name the files to translate, or leave out -o")
     for source in task.sources:
         files.check_is_file(source)
-        format_of(source, task.plain)  # refuses kinds that are not known
+        format_of(source, task.plain)  # refuses unknown file types
     if task.out:
-        _places(task.sources, task.out)
+        _destinations(task.sources, task.out)
     if not task.as_json and task.options.best == 1:
         return
     what = "JSON" if task.as_json else f"{task.options.best} translations of each text"
     if task.out:
-        raise UsageError(f"{what} can be had on standard output only", hint="leave -o out")
+        raise UsageError(f"{what} can only go to standard output", hint="leave out -o")
     for source in task.sources:
         if not is_plain(source, task.plain):
-            raise UsageError(f"{what} can be had of plain text only", path=source)
+            raise UsageError(f"{what} can only be written for plain text", path=source)
 
 
 def to_files(engine: Engine, task: Task, out: Path) -> UnitTally:
-    """One file to the file `out`; several, or one if `out` is a folder, to files of the same names in it."""
+    """Translate a file to `out`; in a folder, or if there are several files, each keeps its name."""
     tally = UnitTally()
-    for source, target in _places(task.sources, out):
+    for source, target in _destinations(task.sources, out):
         target.parent.mkdir(parents=True, exist_ok=True)
         fill = format_of(source, task.plain)
         with opened(target) as writer:
@@ -63,7 +63,7 @@ def to_files(engine: Engine, task: Task, out: Path) -> UnitTally:
 
 
 def to_stream(engine: Engine, task: Task, out: BinaryIO) -> None:
-    """Files, one after the other."""
+    """Translate the files to one stream, one after the other."""
     options = task.options
     for source in task.sources:
         if task.as_json or options.best > 1:
@@ -74,19 +74,20 @@ def to_stream(engine: Engine, task: Task, out: BinaryIO) -> None:
 
 
 def from_stream(engine: Engine, descriptor: int, out: BinaryIO, options: Options, as_json: bool) -> None:
-    """Lines as they come: one from a keyboard is answered at once, many from a pipe go together."""
+    """Translate lines as they arrive: a typed line is answered at once, lines from a pipe go together."""
     answer(engine, _arriving(descriptor), out, options, as_json)
 
 
 def answer(
-    engine: Engine, some_lines: Iterable[Sequence[str]], out: BinaryIO, options: Options, as_json: bool
+    engine: Engine, groups_of_lines: Iterable[Sequence[str]], out: BinaryIO, options: Options, as_json: bool
 ) -> None:
-    """A translation each; of several best a row each with line, score and text; or JSON."""
+    """Write a line per translation; with several per text, its line number, score and text; or JSON."""
     number = 0
-    for lines in some_lines:
-        for text, found in zip(lines, engine.translate(lines, options), strict=True):
+    for lines in groups_of_lines:
+        for text, translations in zip(lines, engine.translate(lines, options), strict=True):
             number += 1
-            out.write("".join(f"{row}\n" for row in _rows(number, text, found, options, as_json)).encode())
+            rows = _rows(number, text, translations, options, as_json)
+            out.write("".join(f"{row}\n" for row in rows).encode())
         out.flush()
 
 
@@ -105,7 +106,7 @@ def _arriving(descriptor: int) -> Iterator[list[str]]:
 
 
 def _texts(lines: Sequence[bytes], before: int) -> list[str]:
-    """Of standard input after so many lines; what is no part of the text is taken off, as of files."""
+    """Lines of standard input as text, without carriage returns and BOM; `before` lines came earlier."""
     bare = [line.removesuffix(b"\r") for line in lines]
     if bare and before == 0:
         bare[0] = bare[0].removeprefix(files.BYTE_ORDER_MARK)
@@ -113,35 +114,39 @@ def _texts(lines: Sequence[bytes], before: int) -> list[str]:
 
 
 def _rows(
-    number: int, text: str, found: Sequence[Translation], options: Options, as_json: bool
+    number: int, text: str, translations: Sequence[Translation], options: Options, as_json: bool
 ) -> Iterable[str]:
     if as_json:
-        translations = [asdict(translation) for translation in found]
-        yield json.dumps({"line": number, "source": text, "translations": translations}, ensure_ascii=False)
+        objects = [asdict(translation) for translation in translations]
+        yield json.dumps({"line": number, "source": text, "translations": objects}, ensure_ascii=False)
     elif options.best > 1:
-        yield from (f"{number}\t{translation.score:.4f}\t{translation.text}" for translation in found)
+        yield from (f"{number}\t{translation.score:.4f}\t{translation.text}" for translation in translations)
     else:
-        yield found[0].text
+        yield translations[0].text
 
 
 def _best(engine: Engine, options: Options) -> Translate:
     def translate(texts: Sequence[str]) -> list[str]:
-        return [found[0].text for found in engine.translate(texts, options)]
+        return [translations[0].text for translations in engine.translate(texts, options)]
 
     return translate
 
 
-def _places(sources: Sequence[Path], out: Path) -> list[tuple[Path, Path]]:
-    """Each file, and where its translation goes."""
+def _destinations(sources: Sequence[Path], out: Path) -> list[tuple[Path, Path]]:
+    """Each file with the path of its translation."""
     if len(sources) > 1 and out.exists() and not out.is_dir():
-        raise UsageError("is a file, and several files were given", path=out, hint="-o with a folder")
+        raise UsageError(
+            "is a file, but there are several files to translate", path=out, hint="-o with a folder"
+        )
     is_folder = len(sources) > 1 or out.is_dir()
-    places = [(source, out / source.name if is_folder else out) for source in sources]
-    names = [target.name for _, target in places]
-    for source, target in places:
-        atomic.destination(target)  # refuses links of others
+    pairs = [(source, out / source.name if is_folder else out) for source in sources]
+    names = [target.name for _, target in pairs]
+    for source, target in pairs:
+        atomic.destination(target)  # refuses links of other users
         if names.count(target.name) > 1:
-            raise UsageError(f"two files have the name {target.name}", hint="translate one after the other")
+            raise UsageError(f"two files have the name {target.name}", hint="translate them one at a time")
         if target.resolve() == source.resolve():
-            raise UsageError("would be written over itself", path=source, hint="another name with -o")
-    return places
+            raise UsageError(
+                "would be overwritten by its own translation", path=source, hint="another name with -o"
+            )
+    return pairs

@@ -1,4 +1,4 @@
-"""The guard against a translation that says the same thing over and over.
+"""Keeps a translation from repeating itself over and over.
 
 Shape letters: R rows (one per hypothesis), V vocabulary, T tokens so far.
 """
@@ -14,15 +14,17 @@ from dragoman.data.tokens import EOS
 
 
 def forbid_repeats(logits_RV: Tensor, tokens_RT: np.ndarray, size: int) -> None:
-    """No `size` tokens in a row a second time: what would complete them is ruled out, in place.
+    """Rule out, in place, every token that would repeat an earlier sequence of `size` tokens.
 
-    EOS is never forbidden, so there is always something left to say.
+    EOS is never ruled out, so there is always a token left.
     """
     length = tokens_RT.shape[1]
     if length < size:
         return
     windows_RWS = sliding_window_view(tokens_RT, size, axis=1)
-    newest_R1S = tokens_RT[:, None, length - size + 1 :]  # size - 1 of them; with size 1 none: all are alike
+    newest_R1S = tokens_RT[
+        :, None, length - size + 1 :
+    ]  # the last size - 1; if size is 1, none, and all match
     is_repeat_RW = (windows_RWS[:, :, :-1] == newest_R1S).all(2) & (windows_RWS[:, :, -1] != EOS)
     rows, places = np.nonzero(is_repeat_RW)
     forbidden = windows_RWS[rows, places, -1]

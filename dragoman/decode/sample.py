@@ -1,4 +1,4 @@
-"""Translations drawn at random, a token at a time, from the model's own probabilities.
+"""Draws translations at random, one token at a time, from the model's probabilities.
 
 Shape letters: B sentences, K translations of each, R = B x K rows, V vocabulary, T tokens.
 """
@@ -27,10 +27,10 @@ def sample(
     limits: Sequence[int],
     options: Options,
 ) -> list[list[Hypothesis]]:
-    """Some translations of each packed source sentence, the likeliest first.
+    """`options.best` random translations of each packed source sentence, the likeliest first.
 
-    Scores are those of the model as it is: the temperature decides what is drawn, not what it counts. A
-    finished row goes on until all are, and what it says after its EOS is not looked at.
+    Scores are the model's own: the temperature changes what is drawn, not how it is scored. A finished row
+    runs on until all rows are finished; its tokens after EOS are ignored.
     """
     best = options.best
     cache = model.start(source_N, source_lengths)
@@ -42,7 +42,7 @@ def sample(
     ends_R = np.zeros(rows, np.int64)
     while not is_done_R.all():
         newest_R = torch.from_numpy(tokens_RT[:, -1]).to(source_N.device)
-        logits_RV = model.step(newest_R, cache).float()
+        logits_RV = model.next_logits(newest_R, cache).float()
         if options.no_repeat_ngram:
             forbid_repeats(logits_RV, tokens_RT[:, 1:], options.no_repeat_ngram)
         log_p_RV = logits_RV.log_softmax(-1)
@@ -52,17 +52,17 @@ def sample(
         tokens_RT = np.concatenate((tokens_RT, drawn_R.cpu().numpy()[:, None]), 1)
         ends_R += ~is_done_R
         is_done_R |= (tokens_RT[:, -1] == EOS) | (ends_R >= limits_R)
-    found = [
+    drawn = [
         Hypothesis.of(
             tokens_RT[row, 1 : 1 + ends_R[row]].tolist(), float(totals_R[row]), options.length_penalty
         )
         for row in range(rows)
     ]
-    return [best_first(found[first : first + best]) for first in range(0, rows, best)]
+    return [best_first(drawn[first : first + best]) for first in range(0, rows, best)]
 
 
 def _draw(log_p_RV: Tensor, top: int, temperature: float) -> Tensor:
-    """Of a row that is not finite, anything: its score says what it is worth."""
+    """Draw one token per row: an arbitrary one if a row is not finite, which its score will show."""
     if top == 0 or top >= log_p_RV.shape[1]:
         return (log_p_RV / temperature).softmax(-1).nan_to_num(1.0).multinomial(1)[:, 0]
     likeliest = log_p_RV.topk(top)

@@ -2,10 +2,10 @@
 
 Shape letters: B sentences still searched, K hypotheses of each, M candidates of each, V vocabulary, T tokens.
 
-The rules are CTranslate2's, so that scores of a run and of an exported model agree: from the best 2 x beam
-continuations, those among the first `beam` that end are finished, and the best `beam` that do not end go on.
-A sentence is done when `beam` hypotheses are finished or its length limit is reached. The best is the one
-with the highest log-probability over length^penalty, EOS counted in both.
+It follows CTranslate2's rules, so that a run and its exported model get the same scores. Of the best 2 x beam
+continuations, those among the first `beam` that end are finished, and the best `beam` that do not end
+continue. A sentence is done when `beam` hypotheses are finished or its length limit is reached. The best
+hypothesis has the highest log-probability / length^penalty, both including EOS.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dragoman.model.packing import Lengths
 @dataclass(frozen=True)
 class Hypothesis:
     tokens: list[int]  # without EOS
-    score: float  # log-probability over length^penalty
+    score: float  # log-probability / length^penalty
 
     @classmethod
     def of(cls, tokens: list[int], log_p: float, length_penalty: float) -> Hypothesis:
-        """From tokens that EOS closes, unless they reached their limit."""
+        """A hypothesis from tokens that end in EOS or reached their limit."""
         score = log_p / len(tokens) ** length_penalty
         return cls(tokens[:-1] if tokens[-1] == EOS else tokens, score)
 
@@ -44,10 +44,10 @@ def search(
     limits: Sequence[int],
     options: Options,
 ) -> list[list[Hypothesis]]:
-    """The best translations found of each packed source sentence, of at most so many tokens, EOS counted.
+    """The best translations of each packed source sentence, each within its limit of tokens, including EOS.
 
-    There are `options.best` of them, seldom fewer. Fastest when the sentences of a call are of similar
-    length. The model must be in evaluation mode.
+    Each sentence gets `options.best` translations, seldom fewer. Fastest when the sentences of a call have
+    similar lengths. The model must be in evaluation mode.
     """
     if model.training:
         raise ValueError("search needs model.eval(): dropout would make translations random")
@@ -63,8 +63,8 @@ def search(
             finished[live.sentences[row]].append(hypothesis)
         is_full = np.array([len(finished[sentence]) >= beam for sentence in live.sentences])
         live = _advance(cache, live, candidates, ~(is_last | is_full), beam)
-    # Where the model's scores are not finite nothing is ever finished: its translation is empty.
-    return [best_first(found)[: options.best] or [Hypothesis([], -np.inf)] for found in finished]
+    # If the model's scores are not finite, no hypothesis ever finishes, and the translation is empty.
+    return [best_first(ended)[: options.best] or [Hypothesis([], -np.inf)] for ended in finished]
 
 
 def best_first(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -73,10 +73,10 @@ def best_first(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 @dataclass(frozen=True)
 class _Live:
-    """The unfinished hypotheses, on the host: K to each unfinished sentence, which `sentences` names."""
+    """The unfinished hypotheses, kept on the host: K for each sentence listed in `sentences`."""
 
     sentences: np.ndarray  # [B]
-    scores_BK: np.ndarray  # log-probabilities; -inf marks a place for which there was no hypothesis
+    scores_BK: np.ndarray  # log-probabilities; -inf marks an empty slot
     tokens_BKT: np.ndarray
 
     @classmethod
@@ -110,10 +110,10 @@ class _Candidates:
 
 
 def _extend(model: Transformer, cache: Cache, live: _Live, beam: int, no_repeat_ngram: int) -> _Candidates:
-    """One step of the model, and the best 2 x beam continuations by summed log-probability."""
+    """Run the model for one token; returns the best 2 x beam continuations by summed log-probability."""
     device = model.embedding.weight.device
     tokens_R = torch.from_numpy(live.tokens_BKT[:, :, -1].flatten()).to(device)
-    logits_RV = model.step(tokens_R, cache).float()
+    logits_RV = model.next_logits(tokens_R, cache).float()
     if no_repeat_ngram:
         forbid_repeats(logits_RV, live.tokens_BKT.reshape(len(logits_RV), -1)[:, 1:], no_repeat_ngram)
     sums_RV = logits_RV.log_softmax(-1).add_(torch.from_numpy(live.scores_BK.reshape(-1, 1)).to(device))
@@ -126,20 +126,20 @@ def _extend(model: Transformer, cache: Cache, live: _Live, beam: int, no_repeat_
     return _Candidates(scores_BM, parents_BM, np.concatenate((kept_BMT, next_BM[:, :, None]), 2))
 
 
-def _advance(cache: Cache, live: _Live, candidates: _Candidates, goes_on: np.ndarray, beam: int) -> _Live:
-    """The best candidates that do not end, of the sentences that go on; the cache follows."""
+def _advance(cache: Cache, live: _Live, candidates: _Candidates, continues: np.ndarray, beam: int) -> _Live:
+    """Keep the best unfinished candidates of the sentences that continue, and reorder the cache to match."""
     alive_BM = np.where(candidates.tokens_BMT[:, :, -1] == EOS, -np.inf, candidates.scores_BM)
-    goes_on = goes_on & np.isfinite(alive_BM).any(1)
-    order_BK = np.argsort(-alive_BM, axis=1, kind="stable")[goes_on, :beam]
-    parents_BK = np.take_along_axis(candidates.parents_BM[goes_on], order_BK, 1)
-    rows_R = (np.flatnonzero(goes_on)[:, None] * live.scores_BK.shape[1] + parents_BK).flatten()
+    continues = continues & np.isfinite(alive_BM).any(1)
+    order_BK = np.argsort(-alive_BM, axis=1, kind="stable")[continues, :beam]
+    parents_BK = np.take_along_axis(candidates.parents_BM[continues], order_BK, 1)
+    rows_R = (np.flatnonzero(continues)[:, None] * live.scores_BK.shape[1] + parents_BK).flatten()
     device = cache.memory[0][0].device
-    if not goes_on.all():
-        cache.keep_sentences(torch.from_numpy(np.flatnonzero(goes_on)).to(device))
+    if not continues.all():
+        cache.keep_sentences(torch.from_numpy(np.flatnonzero(continues)).to(device))
     if not np.array_equal(rows_R, np.arange(live.scores_BK.size)):  # greedy search never reorders
         cache.keep_rows(torch.from_numpy(rows_R).to(device))
     return _Live(
-        live.sentences[goes_on],
-        np.take_along_axis(alive_BM[goes_on], order_BK, 1).astype(np.float32),
-        np.take_along_axis(candidates.tokens_BMT[goes_on], order_BK[:, :, None], 1),
+        live.sentences[continues],
+        np.take_along_axis(alive_BM[continues], order_BK, 1).astype(np.float32),
+        np.take_along_axis(candidates.tokens_BMT[continues], order_BK[:, :, None], 1),
     )

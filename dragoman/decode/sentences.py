@@ -1,6 +1,6 @@
-"""A text as sentences, and the white space around them: split for the model, put together again after it.
+"""Splits a text into sentences and the white space around them, and joins their translations again.
 
-No list of a language's abbreviations is complete; this one errs towards leaving two sentences together.
+No list of a language's abbreviations is complete; in doubt, two sentences stay together.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import regex
 
-# The end of a sentence: its mark with closing quotes, then white space before something that can begin one.
-# Scripts that put no space between sentences have marks of their own. What may repeat is bounded: a text of
-# nothing but quotes would take as many looks as the square of its length.
+# The end of a sentence: its mark and closing quotes, then white space before something that can begin one.
+# Scripts without spaces between sentences have their own marks. Repetition is bounded: otherwise a text of
+# nothing but quotes would take quadratic time.
 _END = regex.compile(
     r"""(?<=[.!?…][\p{Pf}\p{Pe}"']{0,3})\s+(?=[\p{Pi}\p{Ps}"'¿¡«»–—-]{0,4}[\p{Lu}\p{Lt}\p{Lo}\p{Nd}])"""
     r"""|(?<=[。！？।][\p{Pf}\p{Pe}]{0,3})\s*(?=\S)"""
@@ -23,13 +23,13 @@ _ABBREVIATION = regex.compile(
     r"|usw|Str|Fig|etc|al|cf|Mme|Mlle|Sra|Dra)\.$"
 )
 _LONGEST_ABBREVIATION = 5  # characters, with its full stop
-# Where a sentence that is too long is cut, the best place first.
+# Where to cut a sentence that is too long, best place first.
 _CUTS = [regex.compile(r"(?<=[;:,、，；])\s*(?=\S)"), regex.compile(r"\s+")]
 
 
 @dataclass(frozen=True)
 class SplitSentence:
-    text: str  # nothing, if the whole text is white space
+    text: str  # empty if the whole text is white space
     before: str  # white space
     after: str
 
@@ -40,10 +40,10 @@ Count = Callable[[Sequence[str]], Sequence[int]]  # tokens of each text
 def split(text: str, longest: int, count: Count, always: bool = False) -> list[SplitSentence]:
     """The sentences of a text, in order.
 
-    Lines are always apart. A line of at most `longest` tokens is one sentence, unless sentences are
-    wanted always; a sentence of more is cut at a comma or a space near its middle.
+    Lines are always separate. A line of at most `longest` tokens counts as one sentence unless `always`; a
+    longer sentence is cut at a comma or a space near its middle.
     """
-    found = []
+    split_sentences = []
     for line in regex.split(r"(?<=\n)(?=[^\n])", text):
         whole = _trimmed(line)
         parts = [whole.text]
@@ -53,12 +53,12 @@ def split(text: str, longest: int, count: Count, always: bool = False) -> list[S
         for number, part in enumerate(map(_trimmed, parts)):
             before = whole.before if number == 0 else part.before
             after = whole.after if number == len(parts) - 1 else part.after
-            found.append(SplitSentence(part.text, before, after))
-    return found
+            split_sentences.append(SplitSentence(part.text, before, after))
+    return split_sentences
 
 
 def join(sentences: Sequence[SplitSentence], translations: Sequence[str]) -> str:
-    """The translations with the white space of their sources between them.
+    """Join translations with the white space of their sources.
 
     Where the source has none, as in Chinese, a translation into a script with spaces gets one.
     """
@@ -105,7 +105,7 @@ def _middle(text: str) -> int:
     """Where to cut: near the middle, so that the halves get shorter fast."""
     for cut in _CUTS:
         inner = [
-            found.end() for found in cut.finditer(text) if len(text) // 4 < found.end() < len(text) * 3 // 4
+            match.end() for match in cut.finditer(text) if len(text) // 4 < match.end() < len(text) * 3 // 4
         ]
         if inner:
             return min(inner, key=lambda place: abs(place - len(text) // 2))

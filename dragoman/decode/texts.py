@@ -1,4 +1,4 @@
-"""Texts of any length through a model that knows sentences: what all engines have in common."""
+"""Translates texts of any length with a model of sentences; all engines share this."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dragoman.decode.engine import Options, Translation
 from dragoman.decode.sentences import SplitSentence, join, split
 from dragoman.errors import CheckpointError
 
-# Of a sentence. The longest that prepare keeps for training, 80 words, has about as many.
+# The longest sentence given to a model: about the longest that prepare keeps for training, 80 words.
 LONGEST_TOKENS = 128
 
 Tokens = TypeVar("Tokens", bound=Sized)
 
 
 class TextTranslator(Generic[Tokens]):
-    """Splits texts, translates all their sentences together, and puts the texts together again."""
+    """Splits texts, translates all their sentences together, and joins the texts again."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class TextTranslator(Generic[Tokens]):
         pieces: int,
         model: Path | None = None,
     ):
-        """Of a model with so many pieces in its vocabulary, and the folder to name if it proves damaged."""
+        """`pieces` is the vocabulary's size; `model` is the path to name if the model proves damaged."""
         self._encode = encode
         self._find = find
         self._pieces = pieces
@@ -38,23 +38,23 @@ class TextTranslator(Generic[Tokens]):
         options.check_vocabulary(self._pieces)
         split_texts = [split(text, LONGEST_TOKENS, self._count, options.split) for text in texts]
         sentences = [sentence.text for parts in split_texts for sentence in parts if sentence.text]
-        found = iter(self._scored(sentences, options) if sentences else ())
+        translations = iter(self._scored(sentences, options) if sentences else ())
         return [
-            _whole(parts, [next(found) if sentence.text else [_NOTHING] for sentence in parts])
+            _whole(parts, [next(translations) if sentence.text else [_NOTHING] for sentence in parts])
             for parts in split_texts
         ]
 
     def _scored(self, sentences: Sequence[str], options: Options) -> list[list[Translation]]:
-        """An empty line must mean that the model has nothing to say, not that it cannot compute."""
-        found = self._find(self._tokens(sentences), options)
-        for translations in found:
+        """The translations of each sentence; a score that is not finite is an error, not an empty line."""
+        results = self._find(self._tokens(sentences), options)
+        for translations in results:
             if not isfinite(translations[0].score) or any(isnan(other.score) for other in translations):
                 raise CheckpointError(
                     "the model's scores are not finite numbers: its weights are damaged or far too large",
                     path=self._model,
                     hint="an earlier checkpoint, or export the model again",
                 )
-        return found
+        return results
 
     def _count(self, texts: Sequence[str]) -> list[int]:
         return [len(tokens) for tokens in self._tokens(texts)]
@@ -66,10 +66,10 @@ class TextTranslator(Generic[Tokens]):
 _NOTHING = Translation("", 0.0)
 
 
-def _whole(parts: Sequence[SplitSentence], found: Sequence[Sequence[Translation]]) -> list[Translation]:
-    """The best of each sentence make the best text, the second best the second, and so on."""
-    most = max(len(translations) for translations in found)
-    ranked = [[choice[min(rank, len(choice) - 1)] for choice in found] for rank in range(most)]
+def _whole(parts: Sequence[SplitSentence], choices: Sequence[Sequence[Translation]]) -> list[Translation]:
+    """Join each sentence's best translation into the best text, the second best into the second, etc."""
+    most = max(len(translations) for translations in choices)
+    ranked = [[choice[min(rank, len(choice) - 1)] for choice in choices] for rank in range(most)]
     return [
         Translation(join(parts, [part.text for part in row]), sum(part.score for part in row))
         for row in ranked

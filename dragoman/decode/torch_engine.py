@@ -1,4 +1,4 @@
-"""Our own search in PyTorch as an engine."""
+"""The engine that runs our own search in PyTorch."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ class TorchEngine:
         return self._texts.translate(texts, options)
 
     def _find(self, rows: Sequence[np.ndarray], options: Options) -> list[list[Translation]]:
-        found = hypotheses(self._model, rows, options)
-        texts = iter(self._tokenizer.decode([one.tokens for several in found for one in several]))
-        return [[Translation(next(texts), one.score) for one in several] for several in found]
+        ranked = hypotheses(self._model, rows, options)
+        texts = iter(self._tokenizer.decode([hypothesis.tokens for row in ranked for hypothesis in row]))
+        return [[Translation(next(texts), hypothesis.score) for hypothesis in row] for row in ranked]

@@ -1,4 +1,4 @@
-"""Tokens to translations by our own search: batched by length, the order restored."""
+"""Translates tokens with our own search, in batches of similar length, and returns them in order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dragoman.decode.search import Hypothesis, search
 from dragoman.model import Transformer
 
 _SENTENCES = 64  # translated at a time
-_HYPOTHESES = 1024  # of all of them: each takes memory for a whole vocabulary
+_HYPOTHESES = 1024  # kept at a time: each takes memory for a whole vocabulary
 
 
 def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[np.ndarray]:
-    """The tokens of each sentence, closed by EOS."""
+    """The tokens of each sentence, ending in EOS."""
     tokens, lengths = tokenizer.encode(sentences)
     return np.split(tokens.astype(np.int64), np.cumsum(lengths)[:-1])
 
@@ -31,10 +31,10 @@ def translate_tokens(
     config: Evaluate,
     is_enough: Callable[[], bool] | None = None,
 ) -> list[list[int]]:
-    """The best translation of each row of tokens, without EOS, in order. Each row is closed by EOS."""
+    """The best translation of each row of tokens, in order; rows end in EOS, translations do not."""
     options = Options(beam=config.beam, length_penalty=config.length_penalty)
-    found = hypotheses(model, rows, options, is_enough)
-    return [best[0].tokens if best else [] for best in found]
+    ranked = hypotheses(model, rows, options, is_enough)
+    return [best_first[0].tokens if best_first else [] for best_first in ranked]
 
 
 def hypotheses(
@@ -43,26 +43,26 @@ def hypotheses(
     options: Options,
     is_enough: Callable[[], bool] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The best translations of each row of tokens, in order; none of those left when it is enough."""
+    """The best translations of each row of tokens, in order; none for rows left when `is_enough` says so."""
     device = next(model.parameters()).device
     lengths = np.array([len(row) for row in rows])
     results: list[list[Hypothesis]] = [[] for _ in rows]
     by_length = np.argsort(lengths, kind="stable")
-    of_each = options.best if options.is_sampling else options.beam
-    at_a_time = min(_SENTENCES, max(1, _HYPOTHESES // of_each))
-    for start in range(0, len(rows), at_a_time):
+    per_row = options.best if options.is_sampling else options.beam
+    batch_rows = min(_SENTENCES, max(1, _HYPOTHESES // per_row))
+    for start in range(0, len(rows), batch_rows):
         if is_enough and is_enough():
             break
-        batch = by_length[start : start + at_a_time]
+        batch = by_length[start : start + batch_rows]
         source = torch.from_numpy(np.concatenate([rows[row] for row in batch])).to(device)
-        found = _find(model, source, lengths[batch], options)
-        for row, translations in zip(batch.tolist(), found, strict=True):
+        ranked = _find(model, source, lengths[batch], options)
+        for row, translations in zip(batch.tolist(), ranked, strict=True):
             results[row] = translations
     return results
 
 
 def length_limits(source_lengths: np.ndarray) -> list[int]:
-    """The most tokens a translation may have: generous, but an untrained model must stop somewhere."""
+    """The most tokens each translation may have: generous, but an untrained model must stop somewhere."""
     return (2 * source_lengths + 10).tolist()
 
 

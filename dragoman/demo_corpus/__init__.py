@@ -1,4 +1,4 @@
-"""The demo corpus: English and German sentences from a small grammar, without end and without a download."""
+"""The demo corpus: any number of English and German sentences from a small grammar, without a download."""
 
 from dragoman.demo_corpus.gloss import word_by_word
 from dragoman.demo_corpus.sentences import held_out, pairs

@@ -1,4 +1,4 @@
-"""What one gets on the demo corpus without learning: a gloss, and the nearest training sentence."""
+"""A baseline for the demo corpus that learns nothing: the nearest training sentence."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ _WORD = re.compile(r"\w+")
 
 
 class Nearest:
-    """Finds the training sentence most like a given one, by the cosine of TF-IDF vectors."""
+    """Finds the training sentence most similar to a given one, by the cosine of TF-IDF vectors."""
 
     def __init__(self, sources: Sequence[str]):
-        found: dict[str, list[int]] = defaultdict(list)
+        sentences_with: dict[str, list[int]] = defaultdict(list)
         for number, source in enumerate(sources):
             for word in _words(source):
-                found[word].append(number)
-        self._postings = {word: np.array(numbers) for word, numbers in found.items()}
-        self._squares = {word: np.log(len(sources) / len(own)) ** 2 for word, own in self._postings.items()}
+                sentences_with[word].append(number)
+        self._postings = {word: np.array(numbers) for word, numbers in sentences_with.items()}
+        self._squares = {
+            word: np.log(len(sources) / len(numbers)) ** 2 for word, numbers in self._postings.items()
+        }
         norms = self._scores(self._postings, len(sources))
-        self._norms = np.sqrt(np.maximum(norms, 1e-9))  # a sentence of words that stand in every one
+        self._norms = np.sqrt(np.maximum(norms, 1e-9))  # never 0, even if all words occur in every sentence
 
     def __call__(self, sentence: str) -> int:
-        """The number of the nearest training sentence."""
+        """The number of the training sentence nearest to this one."""
         known = [word for word in _words(sentence) if word in self._postings]
         return int(np.argmax(self._scores(known, len(self._norms)) / self._norms))
 
     def _scores(self, words: Iterable[str], count: int) -> np.ndarray:
-        """For each training sentence, the squared weights of those of these words that it holds."""
+        """For each training sentence, the summed squared weights of the given words that it contains."""
         scores = np.zeros(count)
         for word in words:
             scores[self._postings[word]] += self._squares[word]

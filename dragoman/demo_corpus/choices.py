@@ -1,7 +1,7 @@
-"""Which words go together, and which of these combinations are kept for the held-out part.
+"""Which words go together, and which of these combinations are reserved for the held-out sentences.
 
-About one in twelve combinations of adjective and noun, subject and verb, or verb and object is reserved:
-training never shows it, every held-out sentence shows at least one. The words themselves occur in both.
+About one in twelve combinations of adjective and noun, subject and verb, or verb and object is reserved. It
+never occurs in training, and every held-out sentence has at least one. The words themselves occur in both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dragoman.demo_corpus.lexicon import (
 
 RESERVED_ONE_IN = 12
 
-# Whose price one asks, and what one meets where.
+# Kinds of things with a price, and for each kind of place the kinds of things in it.
 _PRICED = frozenset(["food", "clothing", "vessel", "thing", "furniture", "machine"])
 THERE = {
     "room": "furniture vessel switch clock pet",
@@ -35,8 +35,8 @@ THERE = {
 
 
 def is_reserved(first: str, second: str) -> bool:
-    """Whether two words, named as in a key such as `old` and `dog`, may meet in held-out sentences only."""
-    # CRC-32 and not hash(): the same on every machine and in every process.
+    """May these two words, such as `old` and `dog`, be combined only in held-out sentences?"""
+    # CRC-32 instead of hash(), because it is the same on every machine and in every process.
     return crc32(f"{first}|{second}".encode()) % RESERVED_ONE_IN == 0
 
 
@@ -45,7 +45,7 @@ def _fitting(kinds: frozenset[str]) -> tuple[Noun, ...]:
 
 
 class Choices:
-    """What may be drawn next to what. Without the reserved combinations: training; with them: held-out."""
+    """The words that may be drawn together, with reserved combinations for held-out sentences or without."""
 
     def __init__(self, with_reserved: bool) -> None:
         def allowed(first: str, second: str) -> bool:
@@ -78,7 +78,7 @@ class Choices:
         }
         self.there: dict[Noun, tuple[Noun, ...]] = {
             place: _fitting(
-                frozenset(" ".join(found for kind, found in THERE.items() if kind in place.kinds).split())
+                frozenset(" ".join(kinds for kind, kinds in THERE.items() if kind in place.kinds).split())
             )
             for place in PLACES
         }

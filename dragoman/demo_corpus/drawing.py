@@ -1,4 +1,4 @@
-"""Phrases and clauses drawn at random, with sense: one eats what is food, and dogs do not read."""
+"""Draws random phrases and clauses that make sense: people eat food, and dogs do not read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dragoman.demo_corpus.meaning import (
     Where,
     unchanging,
 )
-from dragoman.demo_corpus.pronouns import NAMES, NAMES_OWN, POSSESSIVES, PRONOUNS, WE, YOU, I, own_of
+from dragoman.demo_corpus.pronouns import NAMES, NAMES_OWN, POSSESSIVES, PRONOUNS, WE, YOU, I, possessive_of
 
 Item = TypeVar("Item")
 
@@ -55,7 +55,7 @@ _ADVERBS = {
 _NEGATABLE_MODALS = tuple(modal for modal in MODALS if modal.english in ("can", "may", "should", "want to"))
 _PAST_MODALS = tuple(modal for modal in MODALS if modal.german_past)
 ACTIVE_VERBS = tuple(verb for verb in VERBS if not verb.stative)
-# Those whose past is not their present: they read, they read.
+# Without verbs whose past looks like the present: they read, they read.
 _CLEAR_VERBS = tuple(verb for verb in ACTIVE_VERBS if verb.english.past != verb.english.base)
 _ONE_ONLY = frozenset(["sole", "place"])
 _NATURE = tuple(place for place in PLACES if "nature" in place.kinds)
@@ -69,10 +69,10 @@ _SPEAKERS = tuple(noun for noun in _PEOPLE if noun.gender != NEUTER)
 
 
 class Drawing:
-    """One stream of random meanings. `used` collects the combinations of words in the current sentence."""
+    """A stream of random meanings. `used` collects the combinations of words in the current sentence."""
 
     def __init__(self, seed: int, choices: Choices) -> None:
-        # random() is the method whose sequence Python promises to keep for a seed; all else is built on it.
+        # Everything is built on random(), because Python promises to keep its sequence for a seed.
         self._random = Random(seed).random
         self.choices = choices
         self.used: list[tuple[str, str]] = []
@@ -88,14 +88,14 @@ class Drawing:
     def noun_phrase(
         self,
         noun: Noun,
-        own: Determiner | None = None,
+        possessive: Determiner | None = None,
         definite: bool = False,
         bare_of_adjectives: bool = False,
     ) -> Phrase:
-        """A noun with a determiner and perhaps an adjective. `own`: the possessive of whoever acts."""
+        """A noun with a determiner and perhaps an adjective. `possessive` refers to the clause's subject."""
         plural = noun.has_plural and not noun.kinds & _ONE_ONLY and self.chance(0.25)
         phrase = Phrase(noun, plural=plural)
-        phrase.determiner = self._determiner(noun, plural, own, definite)
+        phrase.determiner = self._determiner(noun, plural, possessive, definite)
         if phrase.determiner is THE and not definite and not noun.is_person and self.chance(0.1):
             phrase.owner = Phrase(self.pick(_OWNERS))
         adjectives = self.choices.adjectives[noun]
@@ -104,20 +104,22 @@ class Drawing:
             self.used.append((phrase.adjective.english, noun.english))
         return phrase
 
-    def _determiner(self, noun: Noun, plural: bool, own: Determiner | None, definite: bool) -> Determiner:
+    def _determiner(
+        self, noun: Noun, plural: bool, possessive: Determiner | None, definite: bool
+    ) -> Determiner:
         draw = self._random()
         if "family" in noun.kinds:
             if draw < 0.88:
-                return own or self.pick(POSSESSIVES)
+                return possessive or self.pick(POSSESSIVES)
             return self.pick(NAMES_OWN) if draw < 0.95 else THE
         if noun.is_person and draw < 0.58:
             return THE
         if definite:
-            return THE if draw < 0.7 else THIS if draw < 0.85 or noun.is_person else own or THE
+            return THE if draw < 0.7 else THIS if draw < 0.85 or noun.is_person else possessive or THE
         if draw < 0.4:
             return THE
         if draw < 0.53:
-            return own or self.pick(POSSESSIVES)
+            return possessive or self.pick(POSSESSIVES)
         if draw < 0.58:
             return self.pick(NAMES_OWN)
         if draw < 0.64:
@@ -143,7 +145,7 @@ class Drawing:
         return phrase
 
     def person(self) -> Phrase:
-        """Someone who speaks or thinks, and whom a pronoun suits."""
+        """Someone who speaks or thinks, and whom a pronoun can stand for."""
         draw = self._random()
         if draw < 0.3:
             return Phrase(None, pronoun=self.pick(PRONOUNS))
@@ -156,23 +158,23 @@ class Drawing:
             return self._someone(subject)
         noun = self.pick(self.choices.objects[verb])
         self.used.append((verb.key, noun.english))
-        return self.noun_phrase(noun, own_of(subject), definite)
+        return self.noun_phrase(noun, possessive_of(subject), definite)
 
     def _someone(self, subject: Phrase) -> Phrase:
         """A pronoun or name other than the subject."""
         other = self.pick(PRONOUNS if self.chance(0.6) else NAMES)
         if subject.pronoun is not None and other.person == subject.pronoun.person:
             other = YOU if other.person != YOU.person else I
-        # I see us, we see me: one is part of the other.
+        # Not `I see us` or `we see me`, because I am one of us.
         if other is WE and subject.pronoun is I or other is I and subject.pronoun is WE:
             other = YOU
         return Phrase(None, pronoun=other)
 
     def _receiver(self, subject: Phrase) -> Phrase:
-        """Who is given something."""
+        """The person who is given something."""
         if self.chance(0.45):
             return self._someone(subject)
-        return self.noun_phrase(self.pick(_PEOPLE), own_of(subject), definite=True)
+        return self.noun_phrase(self.pick(_PEOPLE), possessive_of(subject), definite=True)
 
     # Places and times
 
@@ -210,7 +212,7 @@ class Drawing:
         negatable: bool = True,
         active: bool = False,
     ) -> Clause:
-        """A clause around a verb. `plain`: no modal verb, no time, no adverb. `active`: something happens."""
+        """A clause around a verb: `plain` without modal verb, time and adverb, `active` with an action."""
         negated = negatable and self.chance(0.13)
         if verb is None:
             if subject is not None and subject.noun is not None:
@@ -223,12 +225,12 @@ class Drawing:
             self.used.append((subject.noun.english, verb.key))
         clause = Clause(subject, verb, _possible(tense, verb, subject), negated=negated)
         if not plain:
-            self._colour(clause)
-        self._complete(clause)
+            self._add_modifiers(clause)
+        self._add_complements(clause)
         return clause
 
-    def _colour(self, clause: Clause) -> None:
-        """A modal verb, an adverb, a time."""
+    def _add_modifiers(self, clause: Clause) -> None:
+        """May add a modal verb, an adverb and a time."""
         tense, verb = clause.tense, clause.verb
         draw = self._random()
         if draw < 0.18 and tense in ("present", "past") and not verb.stative:
@@ -243,14 +245,14 @@ class Drawing:
             clause.adverb = self.pick(_ADVERBS[tense])
         if tense != "perfect" and (clause.adverb is None or tense == "past") and self.chance(0.35):
             if tense == "present" and clause.modal is not None:
-                tense = "future"  # can come tomorrow
+                tense = "future"  # as in: can come tomorrow
             if tense != "present" or not verb.stative:
                 clause.time = self.time(tense)
                 if self.chance(0.4):
                     clause.fronted = "time"
 
-    def _complete(self, clause: Clause) -> None:
-        """The objects and places the verb's frame asks for."""
+    def _add_complements(self, clause: Clause) -> None:
+        """Adds the objects and places that the verb's frame requires."""
         verb, subject = clause.verb, clause.subject
         definite = clause.negated and self.chance(0.5)
         if verb.frame in ("acc", "dat+acc", "acc+onto"):
@@ -282,7 +284,7 @@ class Drawing:
     # Relative clauses
 
     def add_relative(self, phrase: Phrase, tense: Tense) -> None:
-        """A clause about the phrase, if it is a noun that can bear one."""
+        """Adds a relative clause to the phrase, if it is a noun phrase that can take one."""
         noun = phrase.noun
         if noun is None or phrase.owner is not None or phrase.determiner not in (THE, A, MANY):
             return
@@ -292,7 +294,7 @@ class Drawing:
         elif self.choices.verbs_of_subject[noun] and self.chance(0.6):
             subject = Phrase(noun, plural=phrase.plural)
             clause = self.clause(tense, subject, plain=True)
-            clause.fronted = ""  # the pronoun stands first
+            clause.fronted = ""  # the pronoun comes first
             phrase.relative = Relative(clause, "subject")
         elif verbs := self.choices.verbs_of_object[noun]:
             verb = self.pick(verbs)
@@ -313,7 +315,7 @@ class Drawing:
             phrase.relative = Relative(clause, role)
 
     def _place_relative(self, phrase: Phrase, tense: Tense) -> None:
-        """The village in which Anna lives."""
+        """Adds a clause to a place: the village in which Anna lives."""
         noun = phrase.noun
         assert noun is not None
         verbs = tuple(v for v in VERBS if noun in self.choices.places[v] and v.frame in ("-", "at"))
@@ -325,7 +327,7 @@ class Drawing:
 
 
 def _is_wild(phrase: Phrase) -> bool:
-    """An animal that does not come into the house."""
+    """Is this an animal that does not live in a house?"""
     return phrase.noun is not None and "animal" in phrase.noun.kinds and "pet" not in phrase.noun.kinds
 
 
@@ -336,12 +338,12 @@ def _verbs_for(tense: Tense, active: bool) -> Sequence[Verb]:
 
 
 def _possible(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
-    """The tense, or the next one where English has none for this verb or does not show it."""
+    """The tense, or another one if English does not have it for this verb or does not show it."""
     if verb.stative and tense == "progressive":
         return "present"
     if verb.stative and tense == "perfect":
         return "past"
-    # `They read` could be either time; here it is always the present.
+    # `They read` may be present or past; in this corpus it is always the present.
     if tense == "past" and verb.english.past == verb.english.base and subject.person != HE:
         return "perfect"
     return tense

@@ -1,4 +1,4 @@
-"""A meaning as an English sentence."""
+"""Writes a meaning as an English sentence."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _predicate(p: Predicate) -> str:
 
 
 def _verbs(c: Clause, emphatic: bool) -> tuple[str, str]:
-    """The auxiliary, if any, and the rest. `emphatic`: a question or negation, which asks for do."""
+    """The auxiliary, if any, and the rest. `emphatic` is set for questions and negations, which need `do`."""
     person, forms = c.subject.person, c.verb.english
     if c.modal is not None:
         past = c.tense == "past"
@@ -83,12 +83,12 @@ def _finite(person: int, base: str, third: str, rest: str, emphatic: bool) -> tu
 
 
 def _says_not(c: Clause) -> bool:
-    """`has no dog` carries its negation in the object; everything else says not."""
+    """Is the clause negated with `not`? `has no dog` carries its negation in the object instead."""
     return c.negated and not (c.accusative is not None and c.accusative.determiner.english == "no")
 
 
 def _tail(c: Clause, without: str = "") -> list[str]:
-    """What follows the verb."""
+    """The parts that follow the verb."""
     parts = []
     if c.dative is not None and without != "dative":
         parts.append(phrase(c.dative, is_object=True))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# Persons, in both languages: I, you, he or she or it, we, they.
+# Persons, in both languages, are 0 to 4: I, you, he or she or it, we, they.
 HE = 2
 THEY = 4
 
 
 class EnglishForms(NamedTuple):
-    """A verb; the words after it (turn *on*) are part of every form."""
+    """A verb's forms, each with the words that follow it (turn *on*)."""
 
     base: str
     third: str
@@ -34,7 +34,7 @@ def plural(word: str) -> str:
 
 
 def _doubled(word: str) -> str:
-    """The stem before -ed, -ing, -er: stop, stopp; short words with one vowel and one consonant only."""
+    """The stem before -ed, -ing and -er. A short word doubles a single final consonant: stop, stopp."""
     return word + word[-1] if re.fullmatch(r"[^aeiou]*[aeiou][bdgmnpt]", word) else word
 
 
@@ -62,7 +62,7 @@ def _regular_past(base: str) -> str:
 
 
 def _progressive(base: str) -> str:
-    if base in ("forget", "begin", "travel"):  # two syllables, and doubled all the same
+    if base in ("forget", "begin", "travel"):  # doubled in spite of their two syllables
         return base + base[-1] + "ing"
     if base.endswith("e") and not base.endswith("ee"):
         return base[:-1] + "ing"
@@ -78,5 +78,5 @@ def comparative(word: str) -> str:
 
 
 def with_a(phrase: str) -> str:
-    """`an old book`, `a book`; `a university`, which begins with the sound of `you`."""
+    """The phrase with a or an: `an old book`, `a book`, `a university`, which sounds like `you`."""
     return ("an " if phrase[0] in "aeiou" and not phrase.startswith("uni") else "a ") + phrase

@@ -1,8 +1,8 @@
-"""A meaning as a German sentence.
+"""Writes a meaning as a German sentence.
 
-The order of a main clause: what stands first, the finite verb, the middle, the rest of the verb. A
-subordinate clause ends with the whole verb. Clauses within are set off by commas on both sides; `_tidy`
-takes out a closing comma that meets other punctuation.
+A main clause has this order: one part in front, the finite verb, the middle, the rest of the verb. A
+subordinate clause ends with the whole verb. Embedded clauses get commas on both sides; `_tidy` removes a
+closing comma next to other punctuation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUBORDINATORS = {"that": "dass", "whether": "ob"}
 
 
 def phrase(p: Phrase, case: int, preposition: str = "", negated: bool = False) -> str:
-    """A phrase in a case, after a preposition if there is one. `negated`: say kein for ein."""
+    """A phrase in a case, after a preposition if there is one. `negated` turns ein into kein."""
     if p.pronoun is not None:
         words = p.pronoun.german[case]
         return f"{preposition} {words}" if preposition else words
@@ -84,7 +84,7 @@ def _predicate(p: Predicate) -> str:
 
 
 def _verbs(c: Clause) -> tuple[str, str, str]:
-    """The finite verb, the rest of it at the clause's end, and both as a subordinate clause ends."""
+    """The finite verb, the rest of it for a main clause's end, and the whole verb of a subordinate clause."""
     person, forms = c.subject.person, c.verb.german
     if c.modal is not None:
         finite = (c.modal.german_past if c.tense == "past" else c.modal.german)[person]
@@ -102,7 +102,7 @@ def _verbs(c: Clause) -> tuple[str, str, str]:
 
 
 def _middle(c: Clause, without: str = "") -> list[str]:
-    """Pronouns and names, time, objects, nicht, then what is tied to the verb."""
+    """The middle in order: pronouns and names, time, objects, nicht, then the parts closest to the verb."""
     dative = c.dative if without != "dative" else None
     accusative = c.accusative if without != "accusative" else None
     pronouns: list[str] = []
@@ -136,7 +136,7 @@ def _middle(c: Clause, without: str = "") -> list[str]:
 
 
 def _complement(c: Clause) -> str:
-    """The clause that follows, with its comma: ..., dass er kommt; ..., das Fenster zuzumachen."""
+    """The complement clause with its comma: ..., dass er kommt; ..., das Fenster zuzumachen."""
     if c.complement is None:
         return ""
     if c.verb.frame == "to":
@@ -147,14 +147,14 @@ def _complement(c: Clause) -> str:
 
 
 def _final(c: Clause, opening: str, without: str = "") -> str:
-    """A clause that ends with its verb."""
+    """A clause with its verb at the end."""
     _, _, verbs = _verbs(c)
     subject = [] if without == "subject" else [phrase(c.subject, NOMINATIVE)]
     return _closed([opening, *subject, *_middle(c, without)], verbs) + _complement(c)
 
 
 def _closed(parts: list[str], verbs: str) -> str:
-    """The clause up to its last verb. A relative clause just before that verb moves behind it."""
+    """The clause up to its last verb. A relative clause just before that verb moves after it."""
     if not verbs:
         return " ".join(parts)
     last, comma, moved = parts[-1].partition(", ")
@@ -172,7 +172,7 @@ def _front(c: Clause) -> str:
 
 
 def _second(c: Clause, opening: str = "", inverted: bool = False) -> str:
-    """A main clause: the verb is second, after `opening` (a word or a whole clause) or the subject."""
+    """A main clause. The verb comes second, after `opening` (a word or a whole clause) or the subject."""
     finite, rest, _ = _verbs(c)
     subject = phrase(c.subject, NOMINATIVE)
     if c.fronted:

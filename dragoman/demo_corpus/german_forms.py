@@ -15,7 +15,7 @@ Table = tuple[tuple[str, ...], ...]  # by case, then gender
 
 
 def _table(text: str, stem: str = "") -> Table:
-    """Four rows by case; four columns masculine, feminine, neuter, plural; a dash is an empty ending."""
+    """Parses a table with four rows by case and four columns by gender. A dash is an empty ending."""
     return tuple(tuple(stem + ending.strip("-") for ending in row.split()) for row in text.split("/"))
 
 
@@ -29,16 +29,16 @@ STRONG = _table("er e es e / en e es e / em er em en / en er en er")
 
 
 def like_ein(stem: str) -> Table:
-    """ein, kein, mein, ..."""
+    """The forms of ein, kein, mein and the like."""
     return _table(_EIN, stem)
 
 
 def like_dieser(stem: str) -> Table:
-    """dieser, jeder, viele."""
+    """The forms of dieser, jeder, viele."""
     return _table(_DIESER, stem)
 
 
-# A preposition and the article it swallows, for `der` only: im Haus, but in dem (in which) and in diesem.
+# A preposition and the article it contracts with. Only for `der`: im Haus, but in dem (in which), in diesem.
 CONTRACTIONS = {
     ("in", "dem"): "im",
     ("in", "das"): "ins",
@@ -51,7 +51,7 @@ CONTRACTIONS = {
 
 
 def noun(word: str, plural: str, gender: int, weak: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The singular and the plural by case."""
+    """The singular and the plural forms of a noun, each by case."""
     if weak:
         singular = (word, plural, plural, plural + ("s" if word == "Name" else ""))
     elif gender == FEMININE:
@@ -72,7 +72,7 @@ def _genitive(word: str, plural: str) -> str:
 
 
 class GermanForms(NamedTuple):
-    """A verb. `present` stands second in a main clause, with `particle` at its end; `final` ends a clause."""
+    """A verb's forms. In a main clause `present` is second, `particle` last; `final` ends other clauses."""
 
     infinitive: str
     present: tuple[str, ...]  # by person: ich, du, er, wir, sie
@@ -100,7 +100,7 @@ def verb(column: str) -> GermanForms:
     infinitive, *irregular = column.split()
     particle, _, infinitive = infinitive.rpartition("|")
     stem = re.sub(r"e?n$", "", infinitive)
-    # -et where -t could not be spoken: arbeitet, findet, öffnet, zeichnet.
+    # -et where -t could not be pronounced: arbeitet, findet, öffnet, zeichnet.
     linking = "e" if re.search(r"([td]|ch[mn]|[^aeiouäöülrhmn][mn])$", stem) else ""
     regular_third = stem + linking + "t"
     third = irregular[0] if irregular else regular_third
@@ -133,7 +133,7 @@ def _present(infinitive: str, stem: str, linking: str, third: str, regular: bool
 
 
 def _with_e(infinitive: str, stem: str) -> str:
-    """ich sammle, ich plaudere, ich spiele."""
+    """The first person singular: ich sammle, ich plaudere, ich spiele."""
     return stem[:-2] + "le" if infinitive.endswith("eln") else stem + "e"
 
 
@@ -142,7 +142,7 @@ def _regular_participle(third: str) -> str:
 
 
 def _imperative(infinitive: str, stem: str, linking: str, third: str) -> str:
-    """Said to a friend. Lies, gib, hilf keep the changed vowel of liest, gibt, hilft; fahr does not."""
+    """The informal imperative. Lies, gib, hilf keep the vowel of liest, gibt, hilft; fahr does not."""
     changed = third.removesuffix("t")
     if changed != stem and not re.search(r"[äöü]", changed):
         return changed

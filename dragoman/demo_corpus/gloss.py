@@ -1,4 +1,4 @@
-"""Translation word by word, the least a model has to beat."""
+"""Translates word by word: the lowest score that a model has to beat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.demo_corpus.lexicon import (
 )
 from dragoman.demo_corpus.pronouns import PRONOUNS
 
-# Words that no table holds as an entry of their own.
+# Words that no table has as an entry.
 _FUNCTION_WORDS = """
 the der, a ein, an ein, this dieser, these dieser, every jeder, many viele, no kein, not nicht, to zu, of
 von, will werden, would würde, do tun, does tun, did tun, that dass, whether ob, than als, and und, but
@@ -35,7 +35,7 @@ as wie, soon bald
 
 @cache
 def _dictionary() -> dict[str, str]:
-    """Every English form to the German word as a dictionary lists it. The first entry of a word stands."""
+    """Maps every English form to the German word as a dictionary lists it. A word's first entry counts."""
     entries: list[tuple[str, str]] = [tuple(pair.split()) for pair in _FUNCTION_WORDS.split(",")]  # type: ignore
     entries += [(form, "sein") for form in (*BE_PRESENT, *BE_PAST, "be")]
     for pronoun in PRONOUNS:
@@ -62,7 +62,7 @@ def _dictionary() -> dict[str, str]:
 
 
 def word_by_word(sentence: str) -> str:
-    """Each English word replaced by its dictionary entry, in the English order; all else stays."""
+    """The sentence with each English word replaced by its dictionary entry, in the English order."""
     dictionary = _dictionary()
 
     def entry(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The words as both languages need them: the tables read, every form worked out once."""
+"""Reads the tables of words, and works out every form in both languages once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Verb:
 
     @property
     def key(self) -> str:
-        """Its name in a combination. Frames share it: dancing and dancing with someone are one verb."""
+        """The verb's name in a combination. All its frames share it: to dance, and to dance with someone."""
         return self.english.base
 
 
@@ -47,8 +47,8 @@ class Verb:
 class Adjective:
     english: str
     german: str
-    stem: str  # what an ending is added to: dunkel, dunkl-e
-    english_comparative: str  # empty: it has none
+    stem: str  # to which an ending is added: dunkel, dunkl-e
+    english_comparative: str  # empty if there is none
     german_comparative: str
     kinds: frozenset[str]
     unfit: frozenset[str]
@@ -62,7 +62,7 @@ class Modal:
     english: str
     english_past: str
     german: tuple[str, ...]  # by person
-    german_past: tuple[str, ...]  # empty: no past
+    german_past: tuple[str, ...]  # empty if there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def _noun(english: str, german: str, kinds: str, at: str = ":", to: str = ":") -
         german=german_forms.noun(word, german_plural, gender, bool(weak)),
         gender=gender,
         has_plural=german_plural != "-",
-        # A word is also its own kind, so that a verb may ask for just this one.
+        # A word is also its own kind, so that a verb may require just this word.
         kinds=frozenset([singular, *kinds.split()]),
         at=_two(at),
         to=_two(to),
@@ -158,7 +158,7 @@ def _fillings(english: str) -> list[dict[str, tuple[str, str]]]:
 
 
 def _adverbials(table: str) -> tuple[tuple[Adverbial, ...], ...]:
-    """A group for each row: one adverbial, or one for each number where the row has a place for it."""
+    """A group for each row: one adverbial, or one per number if the row has a placeholder for it."""
     return tuple(
         tuple(
             Adverbial(

@@ -1,4 +1,4 @@
-"""What a sentence says, before either language says it: phrases, clauses, sentences."""
+"""The meaning of a sentence, independent of the language: phrases, clauses, sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def unchanging(english: str, german: str) -> Determiner:
 
 @dataclass(frozen=True, eq=False)
 class Pronoun:
-    """Also a name, which has one form for all cases."""
+    """A pronoun, or a name, which has one form for all cases."""
 
     english: str
     english_object: str
@@ -55,14 +55,14 @@ class Pronoun:
 
 @dataclass(slots=True)
 class Phrase:
-    """A pronoun, or a noun with what stands around it."""
+    """A pronoun, or a noun with its determiner, adjective, owner and relative clause."""
 
     noun: Noun | None
     determiner: Determiner = THE
     adjective: Adjective | None = None
     plural: bool = False
     pronoun: Pronoun | None = None
-    owner: Phrase | None = None  # the teacher's: a genitive before (English) or after (German)
+    owner: Phrase | None = None  # the teacher's: a genitive before the noun (English) or after it (German)
     relative: Relative | None = None
 
     @property
@@ -83,13 +83,13 @@ class Where:
 
     english: str
     german: str
-    case: int  # German
+    case: int  # in German
     phrase: Phrase
 
 
 @dataclass(slots=True)
 class Predicate:
-    """What follows `is`: (very) old, older than the dog."""
+    """The words after `is`: (very) old, older than the dog."""
 
     adjective: Adjective
     degree: tuple[str, str] | None = None
@@ -102,7 +102,7 @@ class Clause:
     verb: Verb
     tense: Tense = "present"
     modal: Modal | None = None
-    likes: bool = False  # likes to ..., German gern
+    likes: bool = False  # likes to ..., in German gern
     negated: bool = False
     dative: Phrase | None = None
     accusative: Phrase | None = None
@@ -110,7 +110,7 @@ class Clause:
     place: Where | None = None
     time: Adverbial | None = None
     adverb: Adverbial | None = None
-    fronted: Literal["", "time", "place"] = ""  # what stands first instead of the subject
+    fronted: Literal["", "time", "place"] = ""  # the part that comes first instead of the subject
     predicate: Predicate | None = None
     price: int = 0  # euros
     complement: Clause | None = None  # of say that, wonder whether, try to
@@ -118,7 +118,7 @@ class Clause:
 
 @dataclass(slots=True)
 class Relative:
-    """A clause about a phrase, which plays this role in it."""
+    """A clause about a phrase, and the role of the phrase in it."""
 
     clause: Clause
     role: Role
@@ -130,6 +130,6 @@ class Sentence:
     form: Literal["statement", "question", "request", "there"] = "statement"
     asked: Literal["", "who", "what", "whom", "where", "when", "why"] = ""
     conjunction: Adverbial | None = None
-    second: Clause | None = None  # subordinate under a conjunction, else joined by `and` or `but`
+    second: Clause | None = None  # subordinate after a conjunction, else joined by `and` or `but`
     joined_by: tuple[str, str] | None = None
     second_first: bool = False

@@ -2,11 +2,11 @@
 
     english    german with article, plural    kinds
 
-An English plural that is not regular follows a slash. A German plural of `-` marks a word without one
-(milk), which takes no `a` in English either. `weak` marks a masculine that ends in -n or -en outside the
-nominative singular (der Junge, den Jungen). People are one-to-one between the languages: a teacher is a
-woman here and a baker a man, because English does not say. Kinds are what verbs and adjectives ask for;
-`family` mostly belongs to someone (my aunt), and one has only one of a `sole`.
+An irregular English plural follows a slash. A German plural of `-` marks a word without a plural (milk),
+which takes no `a` in English either. `weak` marks a masculine that ends in -n or -en outside the nominative
+singular (der Junge, den Jungen). Each word for a person has one translation: because English does not show
+the gender, a teacher is always a woman here and a baker a man. Verbs and adjectives refer to nouns by their
+kinds. A `family` noun mostly belongs to someone (my aunt), and nobody has more than one of a `sole` noun.
 """
 
 NOUNS = """
@@ -193,8 +193,9 @@ bridge             die Brücke, Brücken                           building
 tower              der Turm, Türme                               building
 """
 
-# Places add how one is there and how one gets there, as English:German prepositions. German `in`, `an` and
-# `auf` take the dative for being there and the accusative for going there; `zu` always the dative.
+# Places have two more columns, the English:German prepositions for being there and for going there. German
+# `in`, `an` and `auf` take the dative for being there and the accusative for going there; `zu` always takes
+# the dative.
 PLACES = """
 kitchen            die Küche, Küchen                 in:in    into:in    home room
 living room        das Wohnzimmer, Wohnzimmer        in:in    into:in    home room

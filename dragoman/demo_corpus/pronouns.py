@@ -1,4 +1,4 @@
-"""Pronouns and names, and which pronoun stands for whom."""
+"""Pronouns and names, and which pronoun stands for which person."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NAMES_OWN = tuple(unchanging(f"{name.english}'s", f"{name.english}s") for name i
 POSSESSIVES = tuple(pronoun.possessive for pronoun in PRONOUNS)
 
 
-def own_of(subject: Phrase) -> Determiner:
-    """The possessive that points back to the subject, or `the` where no pronoun suits it."""
+def possessive_of(subject: Phrase) -> Determiner:
+    """The possessive that refers to the subject, or `the` if no pronoun suits it."""
     pronoun = pronoun_of(subject)
     return pronoun.possessive if pronoun is not None else THE
 

@@ -1,4 +1,4 @@
-"""Sentences of every form drawn from a seed, and said in both languages."""
+"""Draws sentences of every form from a seed, and writes them in both languages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIMPLE: tuple[Tense, ...] = ("present", "past", "past", "future")
 _DEGREES = (("very", "sehr"), ("too", "zu"), ("so", "so"), ("quite", "ziemlich"))
 _JOINTS = (("and", " und"), ("but", ", aber"))
 _WILLING = tuple(verb for verb in ACTIVE_VERBS if "person" in verb.subjects)
-# One cannot be asked to arrive or to fall asleep.
+# Nobody can be asked to arrive or to fall asleep.
 _ASKED_FOR = tuple(
     v for v in _WILLING if v.frame not in ("-", "at") or v.german.auxiliary is HABEN and v.frame == "-"
 )
@@ -43,13 +43,13 @@ def _simple(draw: Drawing) -> Sentence:
 
 
 def _relate(draw: Drawing, clause: Clause, tense: Tense) -> None:
-    """A relative clause, where it is plain what it belongs to: at the end, or about the subject."""
+    """Adds a relative clause where it is clear what it belongs to: at the end, or to the subject."""
     place = clause.place if clause.fronted != "place" else None
     last = place.phrase if place is not None else clause.accusative or clause.prepositional or clause.dative
     if last is not None and draw.chance(0.65):
         draw.add_relative(last, tense)
         if last.relative is not None and clause.time is not None:
-            clause.fronted = "time"  # behind the relative clause it would seem to belong there
+            clause.fronted = "time"  # after the relative clause it would seem to belong to that
     else:
         draw.add_relative(clause.subject, tense)
 
@@ -81,7 +81,7 @@ def _priced(draw: Drawing) -> Sentence:
     noun = draw.pick(draw.choices.subjects[COST])
     draw.used.append((noun.english, COST.key))
     subject = draw.noun_phrase(noun, definite=True)
-    # `The shoes cost` would be present and past at once.
+    # `The shoes cost` could be present or past.
     tense: Tense = "past" if not subject.plural and draw.chance(0.3) else "present"
     return Sentence(Clause(subject, COST, tense, price=2 + draw.pick(range(98))))
 
@@ -100,7 +100,7 @@ def _there(draw: Drawing) -> Sentence:
 
 
 def _reasoned(draw: Drawing) -> Sentence:
-    """Anna is laughing because ..., although ...; the reason may be how someone is."""
+    """Anna is laughing because ..., although ...; the second clause may describe someone."""
     conjunction = draw.pick(_REASONS)
     tense: Tense = draw.pick(("present", "past"))
     main = draw.clause(tense)
@@ -119,7 +119,7 @@ def _reasoned(draw: Drawing) -> Sentence:
 
 
 def _mood(draw: Drawing, subject: Phrase, tense: Tense) -> Clause:
-    """She is tired, of a subject just named."""
+    """A clause such as `she is tired`, about a subject that was just named."""
     if subject.noun is not None:
         adjective = draw.pick(draw.choices.adjectives[subject.noun])
         draw.used.append((adjective.english, subject.noun.english))
@@ -133,12 +133,12 @@ def _mood(draw: Drawing, subject: Phrase, tense: Tense) -> Clause:
 
 
 def _timed(draw: Drawing) -> Sentence:
-    """When, if, before, while, as soon as: of two things that happen, one is the time of the other."""
+    """Two events with when, if, before, while or as soon as: the second gives the time of the first."""
     conjunction = draw.pick(_OCCASIONS)
     tense: Tense = draw.pick(_TENSES_OF[conjunction])
     may_negate = conjunction.english == "if"
     main = draw.clause(tense, negatable=may_negate, active=True)
-    main.fronted, main.time = "", None  # the other clause is the time
+    main.fronted, main.time = "", None  # the other clause gives the time
     before = draw.chance(0.4)
     pronoun = pronoun_of(main.subject) if not before and draw.chance(0.4) else None
     second = draw.clause(
@@ -157,11 +157,11 @@ def _joined(draw: Drawing) -> Sentence:
     first, second = draw.clause(tense, negatable=False), draw.clause(tense, plain=draw.chance(0.5))
     if second.fronted == "time":
         second.fronted = ""
-    second.time = None  # the first clause's time holds for both
+    second.time = None  # the first clause's time applies to both
     return Sentence(first, second=second, joined_by=draw.pick(_JOINTS))
 
 
-def _told(draw: Drawing) -> Sentence:
+def _reported(draw: Drawing) -> Sentence:
     """Anna says that ..., Paul wonders whether ..., we try to ..."""
     tense: Tense = "past" if draw.chance(0.5) else "present"
     subject = draw.person()
@@ -181,7 +181,7 @@ def _told(draw: Drawing) -> Sentence:
             plain=True,
             negatable=False,
         )
-        if subject.noun is not None:  # who plans to sing is the one who sings
+        if subject.noun is not None:  # the person who plans to sing is also the one who sings
             draw.used.append((subject.noun.english, clause.complement.verb.key))
     else:
         clause.complement = draw.clause("past" if tense == "past" else draw.pick(_SIMPLE))
@@ -226,20 +226,20 @@ def _what(draw: Drawing) -> Sentence:
     clause = draw.clause(
         draw.pick(_TENSES), verb=draw.pick(_WHOM_VERBS if is_whom else _WHAT_VERBS), negatable=False
     )
-    _unsay(draw, clause.accusative or clause.dative)
+    _forget(draw, clause.accusative or clause.dative)
     clause.fronted, clause.accusative, clause.dative = "", None, None
     return Sentence(clause, "question", "whom" if is_whom else "what")
 
 
 def _where(draw: Drawing) -> Sentence:
     clause = draw.clause(draw.pick(_TENSES), verb=draw.pick(_WHERE_VERBS), negatable=False)
-    _unsay(draw, clause.place.phrase if clause.place is not None else None)
+    _forget(draw, clause.place.phrase if clause.place is not None else None)
     clause.fronted, clause.place = "", None
     return Sentence(clause, "question", "where")
 
 
-def _unsay(draw: Drawing, phrase: Phrase | None) -> None:
-    """Forget the combinations of a phrase that the question leaves out: they are not in the sentence."""
+def _forget(draw: Drawing, phrase: Phrase | None) -> None:
+    """Drops the recorded combinations of a phrase that the question leaves out."""
     if phrase is not None and phrase.noun is not None:
         draw.used = [pair for pair in draw.used if pair[1] != phrase.noun.english]
 
@@ -250,7 +250,7 @@ _FORMS: tuple[Callable[[Drawing], Sentence], ...] = tuple(
         (_simple, 30),
         (_reasoned, 12),
         (_timed, 11),
-        (_told, 12),
+        (_reported, 12),
         (_joined, 8),
         (_described, 6),
         (_question, 7),
@@ -273,12 +273,12 @@ _TENSES_OF = {
 }
 _REASONS = tuple(c for c in CONJUNCTIONS if c.english in ("because", "although"))
 _OCCASIONS = tuple(c for c in CONJUNCTIONS if c not in _REASONS)
-_CHOICES = cache(Choices)  # the two sets of tables, each made when first asked for
+_CHOICES = cache(Choices)  # two sets of tables, each built on first use
 
 
 def draw_sentences(seed: int, with_reserved: bool) -> Iterator[tuple[Sentence, list[tuple[str, str]]]]:
-    """Meanings without end, each with the combinations of words it uses."""
-    # Even for training, odd for held-out: from one stream, held-out sentences would have twins in training.
+    """An endless stream of meanings, each with the combinations of words it uses."""
+    # Even seeds for training, odd ones for held-out: from one stream, they would be near copies.
     draw = Drawing(2 * seed + with_reserved, _CHOICES(with_reserved))
     while True:
         draw.used = []
@@ -287,13 +287,13 @@ def draw_sentences(seed: int, with_reserved: bool) -> Iterator[tuple[Sentence, l
 
 
 def pairs(count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
-    """English and German training sentences; the same for the same seed, on every machine."""
+    """English and German training sentences. The same seed gives the same sentences on every machine."""
     for sentence, _ in islice(draw_sentences(seed, with_reserved=False), count):
         yield english.sentence(sentence), german.sentence(sentence)
 
 
 def held_out(count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
-    """Distinct sentences, each with a combination of words that no training sentence has, for any seeds."""
+    """Distinct sentences, each with a combination of words that no training sentence of any seed has."""
     seen: set[str] = set()
     for sentence, used in draw_sentences(seed, with_reserved=True):
         if len(seen) == count:

@@ -2,7 +2,7 @@
 """Adjectives, adverbials, modal verbs and names. Columns are two or more spaces apart."""
 
 # english (comparative)    german (stem before an ending, after a slash) (comparative)    kinds of nouns, !kinds it does not suit
-# A comparative of `-` means there is none; left out, it is regular.
+# A comparative of `-` means that there is none; without a comparative it is regular.
 ADJECTIVES = """
 old            alt älter              person !child animal thing text clothing vessel furniture machine openable building town
 young          jung jünger            person !child animal
@@ -63,7 +63,7 @@ dark           dunkel/dunkl dunkler   room forest
 modern         modern                 work machine building furniture
 """
 
-# english    german    the tenses it goes with. {n} is drawn from the number words, {hour} from the clock.
+# english    german    the tenses it goes with. {n} stands for a number word, {hour} for an hour of the clock.
 TIMES = """
 today                  heute                  past progressive future
 tomorrow               morgen                 future
@@ -118,7 +118,7 @@ finally                endlich                past perfect
 """
 
 # A modal's English present and past, then German first person singular, first person plural and past.
-# `to` verbs inflect in English and take do-support. A past of `-` means there is none.
+# Modals with `to` inflect in English and take do-support. A past of `-` means that there is none.
 MODALS = """
 can        could      kann      können    konnte
 must       had to     muss      müssen    musste

@@ -3,11 +3,11 @@
 
     english    german    frame    subject kinds    object kinds    where, notes
 
-English: base, past, participle; the base alone if regular. A second word stays put (`turn on`: turns on).
-German: infinitive, third person, participle; the infinitive alone if regular; `|` parts a separable
-particle; `ist` before the participle marks the verbs whose perfect takes sein.
+English: base, past, participle; only the base if regular. A second word stays (`turn on`: turns on).
+German: infinitive, third person, participle; only the infinitive if regular; `|` follows a separable
+particle; `ist` before the participle marks verbs whose perfect takes sein.
 Frame: `-` nothing; `acc`, `dat`, `dat+acc` objects; `for:auf+acc` an object with prepositions;
-`to` a goal; `at` a place; `acc+onto` an object put somewhere.
+`to` a destination; `at` a place; `acc+onto` an object put somewhere.
 Where: kinds of places in which it happens. `stative` verbs have no progressive and no imperative.
 """
 
@@ -140,8 +140,8 @@ put put put              stellen                            acc+onto  person    
 lay laid laid            legen                              acc+onto  person       flat clothing        -
 """
 
-# Verbs with a clause of their own. `that` opens with that/dass, `whether` with whether/ob, `to` is an
-# infinitive. `stative` as above.
+# Verbs that take a clause. `that` begins with that/dass, `whether` with whether/ob, `to` is an infinitive.
+# `stative` as above.
 CLAUSE_VERBS = """
 say said said            sagen                              that
 think thought thought    denken denkt gedacht               that

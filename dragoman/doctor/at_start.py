@@ -18,6 +18,7 @@ from dragoman import format_units
 from dragoman.config import Training
 from dragoman.doctor import host
 from dragoman.doctor.check import Check, failed
+from dragoman.doctor.clock_offset import READINGS, ClockOffset, ClockReading, clock_offset
 from dragoman.doctor.facts import HostFacts
 from dragoman.doctor.judge import judge, needs_of
 from dragoman.errors import DragomanError
@@ -25,10 +26,8 @@ from dragoman.measure import clock as clocks
 from dragoman.measure import probes
 from dragoman.measure.neighbours import Neighbours, ranks_here
 from dragoman.sync.agree import done_by_main
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement, Topology
 from dragoman.sync.world import World
-
-_CLOCK_READINGS = 5  # the one with the shortest round trip counts
 
 _TORCHRUN_TRUSTS = (
     "torchrun's rendezvous trusts the network: it listens on all interfaces, and whoever reaches it can run "
@@ -55,21 +54,24 @@ class StartCheck:
     all_reduce: AllReduceProbe | None  # where there are several hosts
 
 
-def check(world: World, topology: Topology, data: Path, run: Path, settings: Training) -> StartCheck:
-    """Raises what rank 0 has to report; the other ranks leave without a word. Collective."""
+def check(placement: Placement, data: Path, run: Path, settings: Training) -> StartCheck:
+    """What the hosts can do. Rank 0 raises what prevents a start; the others leave silently. Collective."""
+    world, topology = placement.world, placement.topology
     neighbours = Neighbours(ranks_here(world))  # collective
     own = host.facts(data, run)
     if len(topology.hosts) > 1:
         own.own_name_addresses = host.resolve([own.name])[own.name]
     began = clocks.seconds()
-    peaks = probes.peaks(world, settings.train.precision)
+    peaks = probes.peaks(world, settings.train.precision)  # collective
     peak_seconds = clocks.seconds() - began
     own.programs = host.programs(neighbours)
-    ranks = gather(world, own)
-    exchanged = (
-        AllReduceProbe(clocks.seconds(), *probes.all_reduce(world)) if len(topology.hosts) > 1 else None
+    ranks = gather(world, own)  # collective
+    exchanged = None
+    if len(topology.hosts) > 1:
+        exchanged = AllReduceProbe(clocks.seconds(), *probes.all_reduce(world))  # collective
+    lines = done_by_main(  # collective
+        world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged)
     )
-    lines = done_by_main(world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged))
     return StartCheck([*_trust(world), *(lines or [])], sum(peaks), began, peak_seconds, exchanged)
 
 
@@ -83,25 +85,21 @@ def gather(world: World, own: HostFacts, clock: Callable[[], float] = time.time)
         HostFacts.model_validate_json(content)
         for content in world.gather_bytes(own.model_dump_json().encode())
     ]
-    offsets, error_seconds = _clock_offsets(world, clock)
-    for facts, offset in zip(ranks, offsets, strict=True):
-        facts.clock_offset_seconds, facts.clock_error_seconds = offset, error_seconds
+    for facts, offset in zip(ranks, _clock_offsets(world, clock), strict=True):
+        facts.clock_offset_seconds, facts.clock_error_seconds = offset
     return ranks
 
 
-def _clock_offsets(world: World, clock: Callable[[], float]) -> tuple[list[float], float]:
-    """How far each rank's clock is ahead of rank 0's, and how far off that may be; on rank 0. Collective."""
-    offsets: list[float] = []
-    best = float("inf")
-    for _ in range(_CLOCK_READINGS):
+def _clock_offsets(world: World, clock: Callable[[], float]) -> list[ClockOffset]:
+    """Each rank's clock against rank 0's, on rank 0; nothing on the others. Collective."""
+    rounds: list[list[ClockReading]] = []
+    for _ in range(READINGS):
         asked = clock()
         world.broadcast_bytes(b"")  # nobody reads its clock before rank 0 has asked
         readings = world.gather(torch.tensor([clock()], dtype=torch.float64))
         answered = clock()
-        if world.is_main and answered - asked < best:
-            best = answered - asked
-            offsets = [float(reading) - (asked + answered) / 2 for reading in readings]
-    return offsets, best / 2
+        rounds.append([ClockReading(asked, float(reading), answered) for reading in readings])
+    return [clock_offset(of_rank) for of_rank in zip(*rounds, strict=True)]
 
 
 def _hosts(ranks: Sequence[HostFacts], peaks: Sequence[float], topology: Topology) -> list[HostFacts]:

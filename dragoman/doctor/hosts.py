@@ -13,14 +13,13 @@ from typing import Any, Protocol, TypeVar
 from dragoman.config import Training
 from dragoman.doctor import capacity, compare, pairs
 from dragoman.doctor.check import ALL, Check
+from dragoman.doctor.clock_offset import READINGS, ClockReading, clock_offset
 from dragoman.doctor.facts import HostFacts
 from dragoman.doctor.judge import judge, needs_of
 from dragoman.doctor.link import TriedConnection
 from dragoman.doctor.pairs import ConnectionAttempt
 from dragoman.errors import DragomanError
 from dragoman.launch import hosts as launch_hosts
-
-_CLOCK_READINGS = 5  # the one with the shortest round trip counts
 
 Answer = TypeVar("Answer")
 
@@ -95,15 +94,12 @@ def _ask(agent: HostAgent, data: Path | None, run: Path) -> Reached | Check:
 
 def _read_clock(reached: Reached) -> None:
     """Against this machine's clock; the first host's is taken off once all are read."""
-    best = float("inf")
-    for _ in range(_CLOCK_READINGS):
-        asked = time.time()
-        there = reached.agent.call("clock")["unix_seconds"]
-        answered = time.time()
-        if answered - asked < best:
-            best = answered - asked
-            reached.facts.clock_offset_seconds = there - (asked + answered) / 2
-    reached.facts.clock_error_seconds = best / 2
+    # A reading's parts are taken in the order in which they are written: asked, there, answered.
+    readings = [
+        ClockReading(time.time(), reached.agent.call("clock")["unix_seconds"], time.time())
+        for _ in range(READINGS)
+    ]
+    reached.facts.clock_offset_seconds, reached.facts.clock_error_seconds = clock_offset(readings)
 
 
 def _try_pairs(reached: Sequence[Reached]) -> list[ConnectionAttempt]:

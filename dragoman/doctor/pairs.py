@@ -90,7 +90,7 @@ def exchange(
     if not needs or not rates:
         return []
     rank_hosts = [number for number, host in enumerate(hosts) for _ in range(host.ranks)]
-    nbytes = bytes_per_host(rank_hosts, needs.gradient_bytes) or 0.0
+    nbytes = bytes_per_host(rank_hosts, needs.gradient_bytes)
     wire_seconds = 8 * nbytes / min(rates)
     value = f"{format_units.size(nbytes)} a step out of each host, "
     value += f"{format_units.seconds(wire_seconds)} on the slowest link"

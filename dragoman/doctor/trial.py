@@ -76,6 +76,7 @@ def outcome(folder: str) -> dict[str, Any]:
         "mode": facts.mode,
         "exchange": facts.exchange,
         "wire": facts.wire,
+        "way": str(facts.way),
     }
     if len(seconds):
         found["step_seconds"] = float(np.median(seconds))
@@ -118,10 +119,7 @@ def block(found: dict[str, Any], verdict: str) -> str:
 def _exchange(found: dict[str, Any]) -> str:
     if found["ranks"] == 1:
         return "none: one rank"
-    shape = "hierarchical" if found["exchange"] == "hierarchical" else "flat"
-    text = f"{found['backend']}, {shape} all-reduce in {found['wire']}"
-    if found["mode"] == "diloco":
-        text += ", once in several steps (diloco)"
+    text = f"{found['backend']}, {found['way']}"
     if "link_bits_per_second" in found:
         text += f"; link {format_units.rate(found['link_bits_per_second'])}"
         text += f", round trip {format_units.seconds(found['link_round_trip_seconds'])}"

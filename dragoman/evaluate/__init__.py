@@ -1,1 +1,1 @@
-"""Scores of a model, or of two compared: held-out text in, sacreBLEU figures with intervals out."""
+"""Scores one model or compares two on held-out text: sacreBLEU figures with intervals."""

@@ -1,4 +1,4 @@
-"""Which held-out text the options of `dragoman evaluate` mean."""
+"""Chooses the held-out text from the options of `dragoman evaluate`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dragoman.evaluate.heldout import HeldOut, Languages
 
 
 @dataclass(frozen=True)
-class Asked:
-    """As on the command line."""
+class HeldOutOptions:
+    """The options that choose the held-out text, as on the command line."""
 
     data: Path | None = None
     part: str | None = None
@@ -24,25 +24,25 @@ class Asked:
     mirror: str | None = None
 
 
-def held_out(asked: Asked, model: Path) -> HeldOut:
-    """One of the three ways to say it, or else what the model's own run was trained on holds out."""
-    ways = [asked.data, asked.source or asked.reference, asked.test_set]
+def held_out(options: HeldOutOptions, model: Path) -> HeldOut:
+    """The text the options name, or else the held-out part of the data set the model's run was trained on."""
+    ways = [options.data, options.source or options.reference, options.test_set]
     if sum(way is not None for way in ways) > 1:
         raise UsageError(
-            "what to translate is not clear",
+            "more than one text to translate is given",
             hint="one of: --data DATA; --source FILE --reference FILE; --test-set NAME --languages en-de",
         )
-    languages = _languages(asked.languages)
-    if asked.data or not any(ways):
-        data = DataSet(asked.data) if asked.data else of_run.data(model)
-        return heldout.of_part(data, asked.part or ("test" if "test" in data.parts else "dev"))
-    if asked.test_set:
+    languages = _languages(options.languages)
+    if options.data or not any(ways):
+        data = DataSet(options.data) if options.data else of_run.data(model)
+        return heldout.of_part(data, options.part or ("test" if "test" in data.parts else "dev"))
+    if options.test_set:
         if languages is None:
-            raise UsageError("--test-set without --languages", hint="--languages en-de")
-        return named.find(asked.test_set, languages, asked.mirror)
-    if not (asked.source and asked.reference):
-        raise UsageError("--source and --reference belong together")
-    return heldout.of_files(asked.source, asked.reference, languages)
+            raise UsageError("--test-set needs --languages", hint="--languages en-de")
+        return named.find(options.test_set, languages, options.mirror)
+    if not (options.source and options.reference):
+        raise UsageError("--source and --reference must be given together")
+    return heldout.of_files(options.source, options.reference, languages)
 
 
 def _languages(text: str | None) -> Languages | None:
@@ -50,5 +50,7 @@ def _languages(text: str | None) -> Languages | None:
         return None
     source, _, target = text.partition("-")
     if not source or not target:
-        raise UsageError(f"--languages {text}", hint="source and target with a '-' between: en-de")
+        raise UsageError(
+            f"--languages {text} is not a language pair", hint="source and target with a '-' between: en-de"
+        )
     return source, target

@@ -1,7 +1,7 @@
-"""COMET, where `unbabel-comet` and its model are installed: a metric beside sacreBLEU's, scored the same way.
+"""COMET as one more metric beside sacreBLEU's, where `unbabel-comet` and its model are installed.
 
-Nothing is downloaded. A COMET checkpoint is a pickle, which runs code when it is loaded: it is the user who
-chose to install it, and it is loaded from that user's own cache only.
+Nothing is downloaded. A COMET checkpoint is a pickle, which runs code when loaded: only a checkpoint that the
+user chose to install is loaded, from that user's own cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BATCH_SENTENCES = 16
 
 
 class Absent(DragomanError):
-    """COMET cannot be had here; the text says why."""
+    """COMET is not available here; the message says why."""
 
 
 class _CometSignature(Signature):
@@ -33,7 +33,7 @@ class _CometSignature(Signature):
 
 
 class Comet(Metric):
-    """The mean over sentences of a learnt score, as one of sacreBLEU's metrics."""
+    """The mean over sentences of COMET's learnt score, as a sacreBLEU metric."""
 
     _SIGNATURE_TYPE = _CometSignature
 
@@ -50,8 +50,8 @@ class Comet(Metric):
         triples = zip(self._sources, hypotheses, references[0], strict=True)
         rows = [{"src": source, "mt": translation, "ref": ref} for source, translation, ref in triples]
         gpus = int(torch.cuda.is_available())
-        found = self._model.predict(rows, batch_size=_BATCH_SENTENCES, gpus=gpus, progress_bar=False)
-        return [[float(score), 1.0] for score in found.scores]
+        prediction = self._model.predict(rows, batch_size=_BATCH_SENTENCES, gpus=gpus, progress_bar=False)
+        return [[float(score), 1.0] for score in prediction.scores]
 
     def _aggregate_and_compute(self, stats: Sequence[Sequence[float]]) -> Score:
         return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
@@ -76,7 +76,7 @@ def _load() -> Any:
 
     try:
         path = download_model(MODEL, local_files_only=True)
-    except Exception as error:  # each version of its hub client has errors of its own
+    except Exception as error:  # each version of its hub client raises different errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise Absent(f"its model {MODEL} is not on this machine ({reason})") from None
     return load_from_checkpoint(path)

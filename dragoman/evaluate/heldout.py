@@ -1,4 +1,4 @@
-"""The text a model is scored on: a part of a data set, a pair of files, or a test set of sacreBLEU's."""
+"""The text a model is scored on: part of a data set, a pair of files, or one of sacreBLEU's test sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Languages = tuple[str, str]  # source, target
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Sentences and how people translated them."""
+    """Sentences with their reference translations."""
 
     name: str
     sources: list[str]
@@ -31,7 +31,7 @@ class HeldOut:
 def of_part(data: DataSet, part: str) -> HeldOut:
     if part not in data.parts or part == "train":
         held_out = ", ".join(name for name in data.parts if name != "train")
-        raise UsageError(f"there is no held-out part {part}", path=data.path, hint=f"--part {held_out}")
+        raise UsageError(f"no held-out part {part}", path=data.path, hint=f"--part {held_out}")
     pairs = data.parts[part]
     languages = (data.card.source_language, data.card.target_language)
     return HeldOut(f"{part} of {data.path}", pairs.text("source"), [pairs.text("target")], languages)

@@ -1,4 +1,4 @@
-"""sacreBLEU's test sets by name: from its own folder or the internet, or offline from a mirror."""
+"""sacreBLEU's test sets by name, from its own folder, the internet or a mirror."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from dragoman.evaluate.heldout import HeldOut, Languages, sentences
 def find(name: str, languages: Languages, mirror: str | None) -> HeldOut:
     """The test set, with all its references.
 
-    Without a mirror sacreBLEU looks in its own folder and downloads what is not there. A mirror is asked as
-    `dragoman prepare --mirror` asks it, and nothing is kept of what it gave.
+    Without a mirror, sacreBLEU looks in its own folder and downloads what is missing. A mirror works as in
+    `dragoman prepare --mirror`; files from it are not kept.
     """
     pair = "-".join(languages)
     data_set = _known(name, pair)
     with temporary.folder("dragoman-") as folder:
         if mirror is not None:
-            data_set = _moved(data_set, folder, mirror)
+            data_set = _from_mirror(data_set, folder, mirror)
         try:
             source, references = data_set.get_source_file(pair), data_set.get_reference_files(pair)
-        except (OSError, SystemExit) as error:  # sacreBLEU leaves the program where a checksum differs
+        except (OSError, SystemExit) as error:  # sacreBLEU exits the program if a checksum differs
             raise DownloadError(
                 f"sacreBLEU could not get the test set {name}: {error}",
-                hint=f"--mirror with a folder that holds {', '.join(data_set.data)}",
+                hint=f"--mirror with a folder that contains {', '.join(data_set.data)}",
             ) from None
         texts = [sentences(Path(path)) for path in (source, *references)]
     return HeldOut(f"{name} {pair}", texts[0], texts[1:], languages)
@@ -48,12 +48,12 @@ def _known(name: str, pair: str) -> Any:
     return DATASETS[name]
 
 
-def _moved(data_set: Any, folder: Path, mirror: str) -> Any:
-    """The same set with another home, its files brought from the mirror and checked against their sums."""
+def _from_mirror(data_set: Any, folder: Path, mirror: str) -> Any:
+    """A copy of the test set whose files are fetched from the mirror and checked against their checksums."""
     downloader = Downloader(folder / "downloads", mirror)
     sums = data_set.md5 or [None] * len(data_set.data)
-    brought = [downloader.fetch(url, md5=md5) for url, md5 in zip(data_set.data, sums, strict=True)]
+    fetched = [downloader.fetch(url, md5=md5) for url, md5 in zip(data_set.data, sums, strict=True)]
     moved = copy.copy(data_set)
-    moved.data = [path.absolute().as_uri() for path in brought]
+    moved.data = [path.absolute().as_uri() for path in fetched]
     moved._outdir, moved._rawdir = str(folder / "texts"), str(folder / "texts" / "raw")
     return moved

@@ -1,4 +1,4 @@
-"""The run that a model belongs to: whose held-out text it is scored on, and who keeps its scores."""
+"""The run a model belongs to, which names the held-out text and keeps the scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.rundir import RunFolder
 
 @dataclass(frozen=True)
 class ScoredStep:
-    """Of a run, by its step."""
+    """A checkpoint of a run, by its step."""
 
     run: Path
     step: int
@@ -30,7 +30,7 @@ def find(model: Path) -> ScoredStep | None:
         return None
     try:
         checkpoint = saved_model.find(model).resolve()
-    except DragomanError:  # no model at all, which is said where it is opened
+    except DragomanError:  # not a model; opening it will say so
         return None
     run = RunFolder(checkpoint.parents[1])
     step = run.checkpoint_folders.step_of(checkpoint)
@@ -39,33 +39,31 @@ def find(model: Path) -> ScoredStep | None:
 
 def data(model: Path) -> DataSet:
     """The data set that a run was trained on."""
-    if not (found := find(model)):
+    if not (checkpoint := find(model)):
         raise UsageError(
-            "what to translate is not clear, and this is no run that could say it",
+            "no text to translate is given, and this is not a run that names one",
             path=model,
             hint="one of: --data DATA; --source FILE --reference FILE; --test-set NAME --languages en-de",
         )
-    facts = provenance.load(RunFolder(found.run).provenance)
+    facts = provenance.load(RunFolder(checkpoint.run).provenance)
     path = Path(str(facts.get("data", "")))
-    hint = "say where it is: --data DATA"
+    hint = "name the data set with --data DATA"
     if not facts.get("data") or not path.is_dir():
-        raise UsageError(f"the data set of this run is not here: {path}", path=found.run, hint=hint)
+        raise UsageError(f"this run's data set is missing: {path}", path=checkpoint.run, hint=hint)
     data = DataSet(path)
     if data.card.fingerprint != facts.get("data_fingerprint"):
-        raise DataSetError(
-            "this is not the data set any more that the run was trained on", path=path, hint=hint
-        )
+        raise DataSetError("this data set has changed since the run was trained on it", path=path, hint=hint)
     return data
 
 
-def keep(evaluated: Evaluated, paths: Sequence[Path], scored_ones: Sequence[ScoredStep | None]) -> list[str]:
-    """The scores of each system beside the records of its run, for the report; tells what prevented it."""
+def keep(evaluated: Evaluated, paths: Sequence[Path], checkpoints: Sequence[ScoredStep | None]) -> list[str]:
+    """Store each system's scores beside its run's records, for the report; returns what prevented it."""
     obstacles = []
-    for path, system, checkpoint in zip(paths, evaluated.systems, scored_ones, strict=True):
+    for path, system, checkpoint in zip(paths, evaluated.systems, checkpoints, strict=True):
         if checkpoint is None:
             continue
         if find(path) != checkpoint:
-            obstacles.append(f"{path} named another checkpoint before the scores were there")
+            obstacles.append(f"{path} now names another checkpoint than the one scored")
             continue
         row = Scored(
             step=checkpoint.step,
@@ -76,6 +74,6 @@ def keep(evaluated: Evaluated, paths: Sequence[Path], scored_ones: Sequence[Scor
         )
         try:
             scored.add(RunFolder(checkpoint.run).scores, row)
-        except OSError as error:  # a read-only disk is no reason to answer nothing
+        except OSError as error:  # a read-only disk must not withhold the answer
             obstacles.append(f"{checkpoint.run}: {error.strerror}")
     return obstacles

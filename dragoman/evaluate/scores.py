@@ -1,7 +1,7 @@
-"""BLEU, chrF and TER of one system, or of two side by side; sacreBLEU does the arithmetic.
+"""BLEU, chrF and TER of one system or of two compared; sacreBLEU does the arithmetic.
 
-Intervals and p-values come from one bootstrap: the same sentences are drawn for both systems, so that a
-test set that is hard for both does not hide a difference between them (Koehn 2004).
+Intervals and p-values come from one bootstrap that draws the same sentences for both systems, so that
+sentences hard for both do not hide a difference between them (Koehn 2004).
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from dragoman.measure.scored import IntervalScore
 
 _RESAMPLES = 1_000
 _DRAWN_SENTENCES = 10_000_000  # over all resamples, held at once: 0.7 GB of chrF's counts
-_LEVEL = 0.05  # of significance
+_SIGNIFICANCE = 0.05  # p-value
 
 
 class ScoreDifference(BaseModel):
-    """Of one metric, the second system less the first."""
+    """The second system's score minus the first's, by one metric."""
 
     metric: str
     value: float
     p_value: float
-    better: Literal["first", "second"] | None  # None: what was seen may be chance
+    better: Literal["first", "second"] | None  # None: the difference may be chance
 
 
 class SystemComparison(BaseModel):
-    """Each system's scores by metric; of two systems, how they differ."""
+    """Each system's scores by metric and, if there are two, their differences."""
 
     scores: list[dict[str, IntervalScore]]
     differences: list[ScoreDifference]
 
 
 def metrics(target_language: str | None) -> dict[str, Metric]:
-    """Of every evaluation."""
+    """The metrics of every evaluation."""
     return {"bleu": bleu_metric(target_language), "chrf": CHRF(), "ter": TER()}
 
 
 def compare(
     systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], metrics: Mapping[str, Metric]
 ) -> SystemComparison:
-    """Scores of one or two systems' translations of the same sentences."""
+    """Score one or two systems' translations of the same sentences."""
     named = [(str(number), system) for number, system in enumerate(systems)]
     resamples = max(100, min(_RESAMPLES, _DRAWN_SENTENCES // len(systems[0])))
     scores: list[dict[str, IntervalScore]] = [{} for _ in systems]
     differences = []
     for name, metric in metrics.items():
-        signatures, found = PairedTest(named, {name: metric}, references, "bs", resamples)()
+        signatures, by_label = PairedTest(named, {name: metric}, references, "bs", resamples)()
         ((label, signature),) = signatures.items()
-        results: Any = found[label]  # typed by sacreBLEU as if they might be names
-        for place, result in zip(scores, results, strict=True):
+        results: Any = by_label[label]  # sacreBLEU types these as if they might be names
+        for of_system, result in zip(scores, results, strict=True):
             low, high = result.mean - result.ci, result.mean + result.ci
-            place[name] = IntervalScore(value=result.score, signature=str(signature), low=low, high=high)
+            of_system[name] = IntervalScore(value=result.score, signature=str(signature), low=low, high=high)
         if len(results) > 1:
             value = results[1].score - results[0].score
             differences.append(_difference(name, value, results[1].p_value))
@@ -65,8 +65,8 @@ def compare(
 
 
 def _difference(metric: str, value: float, p_value: float) -> ScoreDifference:
-    gain = -value if metric == "ter" else value  # errors: fewer are better
+    gain = -value if metric == "ter" else value  # TER counts errors: fewer are better
     better: Literal["first", "second"] | None = None
-    if p_value < _LEVEL and value:
+    if p_value < _SIGNIFICANCE and value:
         better = "second" if gain > 0 else "first"
     return ScoreDifference(metric=metric, value=value, p_value=p_value, better=better)

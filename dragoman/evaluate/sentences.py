@@ -1,4 +1,4 @@
-"""The sentences worth a look: where two systems differ most, or where one is furthest from the reference."""
+"""Picks sentences worth a look: where two systems differ most, or one is furthest from the reference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.evaluate.heldout import HeldOut
 
 
 class Shown(BaseModel):
-    """One sentence with each system's translation and its chrF: BLEU says little of a single sentence."""
+    """A sentence with each system's translation and its chrF; BLEU says little about single sentences."""
 
     line: int  # from 1
     source: str
@@ -21,13 +21,13 @@ class Shown(BaseModel):
 
 
 def most_telling(systems: Sequence[Sequence[str]], held_out: HeldOut, count: int) -> list[Shown]:
-    """So many, the most telling first."""
+    """At most `count` sentences, the most telling first."""
     metric = CHRF()
     references = list(zip(*held_out.references, strict=True))
     scores = [
         [
-            metric.sentence_score(text, list(known)).score
-            for text, known in zip(system, references, strict=True)
+            metric.sentence_score(text, list(expected)).score
+            for text, expected in zip(system, references, strict=True)
         ]
         for system in systems
     ]

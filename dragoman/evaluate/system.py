@@ -1,4 +1,4 @@
-"""What is scored: a model that translates the held-out text now, or a file of translations made elsewhere."""
+"""The systems scored: a model that translates the held-out text now, or a file of existing translations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.evaluate.heldout import HeldOut, sentences
 
 @dataclass(frozen=True)
 class System:
-    """Translations of the held-out text, with who made them and how."""
+    """Translations of the held-out text, with what made them and how."""
 
     name: str
     made: str
@@ -26,7 +26,7 @@ class System:
 
 @dataclass(frozen=True)
 class DecodingOptions:
-    """How models are opened and searched; what is None is the run's own."""
+    """How models are opened and searched; None means the run's own setting."""
 
     engine: EngineName = "auto"
     precision: Precision = "auto"
@@ -36,43 +36,45 @@ class DecodingOptions:
     length_penalty: float | None = None
 
 
-def find(path: Path, held_out: HeldOut, way: DecodingOptions) -> System:
-    """A file holds translations, one to a line; anything else is a MODEL."""
+def find(path: Path, held_out: HeldOut, decoding: DecodingOptions) -> System:
+    """The system at `path`: a file of translations, one per line, or a MODEL that translates now."""
     if path.is_file():
         return _read(path, held_out)
-    engine = engines.load(path, way.engine, way.precision, way.average, way.of)
+    engine = engines.load(path, decoding.engine, decoding.precision, decoding.average, decoding.of)
     _check_languages(path, engine, held_out)
-    options = _options(path, way)
-    found = engine.translate(held_out.sources, options)
-    averaged = f", mean of {way.average} checkpoints" if way.average > 1 else ""
+    options = _options(path, decoding)
+    results = engine.translate(held_out.sources, options)
+    averaged = f", mean of {decoding.average} checkpoints" if decoding.average > 1 else ""
     search = f"beam {options.beam}, length penalty {options.length_penalty:g}"
     made = f"{engine.name}, {engine.precision}, {search}{averaged}"
-    return System(str(path), made, [translations[0].text for translations in found])
+    return System(str(path), made, [translations[0].text for translations in results])
 
 
 def _read(path: Path, held_out: HeldOut) -> System:
     translations = sentences(path)
     if len(translations) != len(held_out.sources):
         raise DataError(
-            f"holds {len(translations):,} lines, the held-out text {len(held_out.sources):,} sentences",
+            f"has {len(translations):,} lines, but the held-out text has {len(held_out.sources):,} sentences",
             path=path,
-            hint="one translation to a line, in the same order",
+            hint="one translation per line, in the same order",
         )
     return System(str(path), "read from a file", translations)
 
 
-def _options(path: Path, way: DecodingOptions) -> Options:
-    """A run is searched as its own evaluations were; an exported model with the defaults."""
-    own = Evaluate()
+def _options(path: Path, decoding: DecodingOptions) -> Options:
+    """The search options: for a run, those of its own evaluations; for an exported model, the defaults."""
+    settings = Evaluate()
     if not (path / CTRANSLATE2_FILE).is_file():
-        own = saved_model.own_settings(saved_model.find(path)).evaluate
+        settings = saved_model.run_settings(saved_model.find(path)).evaluate
     return Options(
-        beam=own.beam if way.beam is None else way.beam,
-        length_penalty=own.length_penalty if way.length_penalty is None else way.length_penalty,
+        beam=settings.beam if decoding.beam is None else decoding.beam,
+        length_penalty=settings.length_penalty
+        if decoding.length_penalty is None
+        else decoding.length_penalty,
     )
 
 
 def _check_languages(path: Path, engine: Engine, held_out: HeldOut) -> None:
     if engine.languages and held_out.languages and engine.languages != held_out.languages:
-        own, asked = ("-".join(pair) for pair in (engine.languages, held_out.languages))
-        raise UsageError(f"translates {own}, the held-out text is {asked}", path=path)
+        model_pair, text_pair = ("-".join(pair) for pair in (engine.languages, held_out.languages))
+        raise UsageError(f"translates {model_pair}, but the held-out text is {text_pair}", path=path)

@@ -1,4 +1,4 @@
-"""An evaluation on a terminal or in a file: plain lines."""
+"""An evaluation as plain lines, for a terminal or a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lines(evaluated: Evaluated) -> Iterator[str]:
             yield f"  {NAMES[metric]:<5} {value:>7}  95 % interval {low} to {high}  {score.signature}"
     if evaluated.differences:
         first, second = (system.name for system in evaluated.systems)
-        yield f"\n{second} against {first}, the same sentences drawn for both"
+        yield f"\n{second} against {first}, with the same sentences drawn for both"
         yield from (_difference(difference, first, second) for difference in evaluated.differences)
     yield from _most_telling(evaluated)
     yield from ("\n" * (number == 0) + note for number, note in enumerate(evaluated.notes))

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from dragoman import format_units
-from dragoman.cost.step import ROUND_SHARE
 from dragoman.explain.finding import known
 from dragoman.explain.step_breakdown import settled
 from dragoman.measure.records import FIRST_DATE, Records
@@ -92,11 +91,12 @@ def lasting_changes(records: Records) -> list[Change]:
 
 def _rows(records: Records) -> np.ndarray:
     """Rows of the table of steps, in groups that are alike: single steps, or DiLoCo's rounds."""
-    every = records.facts.exchange_every
+    way = records.facts.way
+    every = way.steps_per_round
     rows = np.flatnonzero(settled(records))
     if every > 1:
         # Rounds are shorter at the beginning of a run: that is no change of the machine's.
-        rows = rows[records.steps["step"][rows] > ROUND_SHARE * every]
+        rows = rows[records.steps["step"][rows] > way.growing_steps]
         begins = np.flatnonzero((records.steps["step"][rows] - 1) % every == 0)
         rows = rows[begins[0] :] if len(begins) else rows[:0]
     return rows[: len(rows) // every * every].reshape(-1, every)

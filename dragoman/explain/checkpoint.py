@@ -65,16 +65,15 @@ def _arithmetic(facts: RunFacts) -> tuple[int | None, str]:
         return None, ""
     count, moments = format_units.count(facts.parameters), _muons_moments(facts)
     if moments is None:
-        numbers = 3 * facts.parameters
+        total = 3 * NUMBER_BYTES * facts.parameters
         text = f"{count} parameters x {NUMBER_BYTES} bytes x 3 (weights and Adam's two moments)"
     else:
-        numbers = facts.parameters + moments
+        total = NUMBER_BYTES * (facts.parameters + moments)
         text = f"({count} parameters + {format_units.count(moments)} moments) x {NUMBER_BYTES} bytes"
         text += " (Muon keeps one moment for matrices of layers, two for the rest)"
-    if facts.mode == "diloco":
-        numbers += facts.parameters
-        text += f" + {count} x {NUMBER_BYTES} (DiLoCo's outer momentum)"
-    return numbers * NUMBER_BYTES, text
+    if outer := facts.way.saved_bytes(facts.parameters):
+        text += f" + {count} x {outer // facts.parameters} (DiLoCo's outer momentum)"
+    return total + outer, text
 
 
 def _muons_moments(facts: RunFacts) -> int | None:

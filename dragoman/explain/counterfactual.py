@@ -9,20 +9,18 @@ import numpy as np
 from dragoman import format_units
 from dragoman.cost.step import (
     BUCKET_BYTES,
-    LOCAL_STEPS,
     WIRE_BYTES,
     StepCost,
-    bytes_per_host,
     calibrated,
-    ends_round,
     ring_bytes,
     ring_latency_seconds,
     tail_share,
 )
+from dragoman.exchange_way import LOCAL_STEPS, can_be_hierarchical
 from dragoman.explain import remedies
 from dragoman.explain.step_breakdown import StepParts
 from dragoman.explain.traffic import sent_per_step
-from dragoman.measure.records import Records, RunFacts
+from dragoman.measure.records import Records
 
 # How many times faster a step would be if a wait cost nothing. From 1.3 on it takes 23 % of every step, and
 # even half a remedy (bf16 for fp32) gives over a tenth. Below 1.1 (9 % of a step) a perfect remedy gives less
@@ -90,28 +88,28 @@ def expected_bytes(records: Records) -> float | None:
     facts = records.facts
     if not facts.gradient_bytes or not facts.rank_hosts:
         return None
-    per_exchange = bytes_per_host(facts.rank_hosts, facts.gradient_bytes, facts.exchange)
+    per_exchange = facts.way.bytes_per_host(facts.rank_hosts, facts.gradient_bytes)
     return None if per_exchange is None else per_exchange * _exchanges_per_step(records)
 
 
 def _exchanges_per_step(records: Records) -> float:
     """One, but for DiLoCo, whose rounds are shorter at the beginning of a run and where it stops."""
-    steps, longest = records.steps["step"], records.facts.exchange_every
+    steps, way = records.steps["step"], records.facts.way
     steps = steps[np.isfinite(steps)]
-    if longest == 1 or not len(steps):
-        return 1 / longest
+    if way.steps_per_round == 1 or not len(steps):
+        return 1 / way.steps_per_round
     stops = {
         records.steps["step"][records.steps["attempt"] == attempt.number].max(initial=0)
         for attempt in records.attempts
         if attempt.reason
     }
-    return sum(step in stops or ends_round(int(step), longest) for step in steps.tolist()) / len(steps)
+    return sum(step in stops or way.ends_round(int(step)) for step in steps.tolist()) / len(steps)
 
 
 def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCost | None:
     """The cost model of this run's step; None where nothing crosses between hosts or nobody counted it."""
-    wire_bytes = expected_bytes(records) or sent_per_step(records)
-    if not wire_bytes or len(set(records.facts.rank_hosts)) < 2:
+    wire_bytes, facts = expected_bytes(records) or sent_per_step(records), records.facts
+    if not wire_bytes or len(set(facts.rank_hosts)) < 2:
         return None
     round_trips = [probe.numbers.get("round_trip_seconds", np.nan) for probe in records.probes_of("link")]
     round_trip = min((value for value in round_trips if np.isfinite(value) and value > 0), default=0.0)
@@ -122,7 +120,7 @@ def cost(records: Records, parts: StepParts, without: WithoutExchange) -> StepCo
         optimizer_seconds=parts.optimizer or 0.0,
         wire_bytes=wire_bytes,
         link_bits_per_second=link_rate(records),
-        round_trip_seconds=ring_latency_seconds(ring_members(records.facts), round_trip),
+        round_trip_seconds=ring_latency_seconds(facts.way.ring_members(facts.rank_hosts), round_trip),
         tail=_tail(records),
     )
 
@@ -143,19 +141,19 @@ def faster_rate(rate: float) -> float:
 
 def network_advice(records: Records, cost: StepCost) -> list[str]:
     """What would relieve the network, with the gain expected of each; small gains are left out."""
-    facts = records.facts
+    facts, way = records.facts, records.facts.way
     how = remedies.of(facts)
     tried: list[tuple[float, str]] = []
     if facts.gradient_bytes and facts.parameters and facts.gradient_bytes >= 3.5 * facts.parameters:
         gain = cost.speedup(cost.with_bytes(0.5))
         half = remedies.named("half-precision gradients on the wire", how.half)
         tried.append((gain, f"{half}: about {gain:.1f} x faster steps"))
-    ranks, hosts = len(facts.rank_hosts), len(set(facts.rank_hosts))
-    if facts.exchange == "allreduce" and ranks > hosts > 1 and how.inside is not None:
+    if way.shape == "flat" and can_be_hierarchical(facts.rank_hosts) and how.inside is not None:
+        ranks, hosts = len(facts.rank_hosts), len(set(facts.rank_hosts))
         gain = cost.speedup(cost.with_bytes(ring_bytes(hosts, 1) / ring_bytes(ranks, 1)))
         inside = remedies.named("sums inside each host first", how.inside)
         tried.append((gain, f"{inside}: about {gain:.1f} x faster steps"))
-    if facts.mode != "diloco" and how.rarely is not None:
+    if not way.has_replicas and how.rarely is not None:
         gain = cost.speedup(cost.every(LOCAL_STEPS))
         local = remedies.named(f"{LOCAL_STEPS} local steps between exchanges", how.rarely)
         tried.append((gain, f"{local}: about {gain:.1f} x faster steps, but no longer synchronous training"))
@@ -171,10 +169,5 @@ def _tail(records: Records) -> float:
     facts = records.facts
     width, pieces = facts.settings.get("model.width"), facts.data_card.get("vocabulary_pieces")
     embedding = 4.0 * width * pieces if isinstance(width, int) and isinstance(pieces, int) else 0.0
-    in_fp32 = (facts.gradient_bytes or 0) * WIRE_BYTES["fp32"] / WIRE_BYTES.get(facts.wire, 4)
+    in_fp32 = (facts.gradient_bytes or 0) * WIRE_BYTES["fp32"] / facts.way.bytes_per_gradient
     return tail_share(in_fp32, embedding, facts.bucket_bytes or BUCKET_BYTES)
-
-
-def ring_members(facts: RunFacts) -> int:
-    """Of the ring that crosses between hosts."""
-    return len(set(facts.rank_hosts)) if facts.exchange == "hierarchical" else len(facts.rank_hosts)

@@ -7,8 +7,8 @@ of another (Tissue et al. 2024, Luo et al. 2025). A place on the course is two n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,18 @@ PLACES = 2_000  # at which a planned rate is computed; a plan may have a billion
 # What twice the steps would be: more steps of the same run; its plan made to the end; or, where the rate has
 # run down, a new run with twice the steps and a schedule twice as long.
 Way = Literal["more", "finish", "anew"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The learning rate as a run's settings plan it."""
+
+    settings: Train
+    width: int  # of the model; 0 where the schedule does not depend on it
+
+    def rates(self, steps: Iterable[float]) -> np.ndarray:
+        """What each of these steps uses; they count from 1."""
+        return np.array([learning_rate(max(0, int(step) - 1), self.settings, self.width) for step in steps])
 
 
 @dataclass(frozen=True)
@@ -86,16 +98,16 @@ def course(records: Records) -> Course | None:
     last = int(max([made.max(initial=0), *(row.step for row in records.evaluations)]))
     if last < 1:
         return None
-    plan, width = planned(records.facts.settings)
+    plan = planned(records.facts.settings)
     taken_at, taken = _taken(records)
     if plan is None and not len(taken):
         return steady(last)
     if plan is None:
         return _by_rates_alone(last, taken_at, taken)
-    falls = plan.schedule in FALLS_TO_NOTHING
-    ahead_at, ahead = _rates(plan, width, 2 * last)
+    steps_planned, falls = plan.settings.steps, plan.settings.schedule in FALLS_TO_NOTHING
+    ahead_at, ahead = _rates(plan, 2 * last)
     now = float(np.interp(last, ahead_at, ahead))
-    has_run_down = falls and (last >= plan.steps or now <= RUN_DOWN * ahead.max())
+    has_run_down = falls and (last >= steps_planned or now <= RUN_DOWN * ahead.max())
     if len(taken):  # as it was applied, then as planned
         later = ahead_at > taken_at[-1]
         steps = np.concatenate((taken_at, ahead_at[later]))
@@ -103,16 +115,17 @@ def course(records: Records) -> Course | None:
     else:
         steps, rates = ahead_at, ahead
     if has_run_down:
-        longer_at, longer = _rates(plan.model_copy(update={"steps": 2 * last}), width, 2 * last)
+        doubled = replace(plan, settings=plan.settings.model_copy(update={"steps": 2 * last}))
+        longer_at, longer = _rates(doubled, 2 * last)
         end = Place(_sums(longer_at, longer)[-1], longer[-1])
-        return _course(last, plan.steps, "anew", 2 * last, steps, rates, end)
-    finish = falls and plan.steps <= 2 * last
-    target_step = plan.steps if finish else 2 * last
-    return _course(last, plan.steps, "finish" if finish else "more", target_step, steps, rates)
+        return _course(last, steps_planned, "anew", 2 * last, steps, rates, end)
+    finish = falls and steps_planned <= 2 * last
+    target_step = steps_planned if finish else 2 * last
+    return _course(last, steps_planned, "finish" if finish else "more", target_step, steps, rates)
 
 
-def planned(settings: Mapping[str, Any]) -> tuple[Train | None, int]:
-    """The schedule's settings and the model's width, if they are all there and ours."""
+def planned(settings: Mapping[str, Any]) -> Schedule | None:
+    """The schedule of these settings, if they are all there and ours."""
     needed = ("train.schedule", "train.rate", "train.warmup_steps", "train.steps")
     width = settings.get("model.width")
     if not isinstance(width, int) or width < 1:  # only one schedule knows of it
@@ -120,12 +133,12 @@ def planned(settings: Mapping[str, Any]) -> tuple[Train | None, int]:
     if not all(name in settings for name in needed) or (
         settings["train.schedule"] == "transformer" and not width
     ):
-        return None, 0
+        return None
     try:
         known = {name.removeprefix("train."): settings[name] for name in needed}
-        return Train(**known, fitted_at=settings.get("train.fitted_at", 0)), width
+        return Schedule(Train(**known, fitted_at=settings.get("train.fitted_at", 0)), width)
     except ValidationError:
-        return None, 0
+        return None
 
 
 def _course(
@@ -165,11 +178,11 @@ def _taken(records: Records) -> tuple[np.ndarray, np.ndarray]:
     return (steps, rates) if len(rates) and rates.max() > 0 and rates.min() >= 0 else (steps[:0], rates[:0])
 
 
-def _rates(plan: Train, width: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+def _rates(plan: Schedule, last: int) -> tuple[np.ndarray, np.ndarray]:
     """Steps from 1 on, and the planned rate of each."""
-    corners = [step for step in (1, plan.warmup_steps, plan.steps) if 1 <= step <= last]
+    corners = [step for step in (1, plan.settings.warmup_steps, plan.settings.steps) if 1 <= step <= last]
     steps = np.unique(np.concatenate((np.linspace(1, last, PLACES).astype(np.int64), corners)))
-    return steps.astype(float), np.array([learning_rate(int(step) - 1, plan, width) for step in steps])
+    return steps.astype(float), plan.rates(steps)
 
 
 def _sums(steps: np.ndarray, rates: np.ndarray) -> np.ndarray:

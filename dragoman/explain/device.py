@@ -139,12 +139,18 @@ def _writing_share(records: Records) -> float | None:
     return None if slowed is None else slowed / float(seconds[np.isfinite(seconds)].sum())
 
 
-def flops_share(records: Records, parts: StepParts) -> float | None:
+def peak_flops(records: Records) -> float | None:
+    """FLOP/s of the devices, as measured; the median of the probes."""
     peaks = [probe.numbers.get("flops_per_second", np.nan) for probe in records.probes_of("peak")]
     peaks = [peak for peak in peaks if np.isfinite(peak) and peak > 0]
-    if not peaks or not records.facts.flops_per_step:
+    return float(np.median(peaks)) if peaks else None
+
+
+def flops_share(records: Records, parts: StepParts) -> float | None:
+    peak = peak_flops(records)
+    if peak is None or not records.facts.flops_per_step:
         return None
-    return records.facts.flops_per_step / parts.seconds / float(np.median(peaks))
+    return records.facts.flops_per_step / parts.seconds / peak
 
 
 def _numbers(records: Records, parts: StepParts, gpu: GpuUse | None, found: Cores | None) -> dict[str, float]:

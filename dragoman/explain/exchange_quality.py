@@ -14,7 +14,7 @@ HARM_SHARE = 0.01  # of the loss: less is no harm
 def note(records: Records, past: History) -> str:
     """Nothing where gradients were exchanged as they are, or nobody recorded how."""
     facts = records.facts
-    if facts.source != "dragoman" or (facts.mode == "allreduce" and facts.wire == "fp32"):
+    if facts.source != "dragoman" or facts.way.is_exact:
         return ""
     what = f" Gradients went by {facts.way}"
     began, before = _since(records)

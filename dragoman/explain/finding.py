@@ -5,37 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
+
+from dragoman.explain.questions import QUESTIONS
 
 SCHEMA = 1
-
-QUESTIONS = {
-    "duration": "How long did the run take?",
-    "convergence": "Is the model fully trained? How can you tell?",
-    "overfitting": "Was it overfitting?",
-    "device_utilisation": "Were the devices fully used?",
-    "network": "Was the network the bottleneck?",
-    "learning_rate": "What does the learning-rate curve mean?",
-    "training_set": "How big is the training set?",
-    "checkpoint_files": "What files is a checkpoint made of?",
-    "checkpoint_size": "How big is it?",
-    "step_time": "What is a step, and how long is one?",
-    "step_network": "How does step time go with network traffic?",
-}
-VERDICTS = {
-    "convergence": ("converged", "improving", "diverged", "unknown"),
-    "overfitting": ("yes", "no", "unknown"),
-    "device_utilisation": (
-        "computing",
-        "waiting_network",
-        "waiting_data",
-        "waiting_straggler",
-        "waiting_cpu",
-        "unknown",
-    ),
-    "network": ("bottleneck", "balanced", "not_bottleneck", "single_machine", "unknown"),
-}
-STATED = ("stated", "unknown")  # where a question has no verdicts of its own
 
 
 class Finding(BaseModel):
@@ -47,9 +21,17 @@ class Finding(BaseModel):
     confidence: Literal["measured", "estimated", "unknown"] = "measured"
     advice: list[str] = []  # what to try, with the expected gain
 
+    @model_validator(mode="after")
+    def _answers_its_question(self) -> Finding:
+        if self.id not in QUESTIONS:
+            raise ValueError(f"no question {self.id!r}; there are {', '.join(QUESTIONS)}")
+        if self.verdict not in (allowed := QUESTIONS[self.id].verdicts):
+            raise ValueError(f"{self.id} has no verdict {self.verdict!r}; there are {', '.join(allowed)}")
+        return self
+
     @property
     def question(self) -> str:
-        return QUESTIONS[self.id]
+        return QUESTIONS[self.id].wording
 
 
 def unknown(id: str, because: str, numbers: dict[str, Any] | None = None) -> Finding:

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.config import Train
-from dragoman.explain.course import planned
+from dragoman.explain.course import Schedule, planned
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.measure.records import Records
-from dragoman.schedule import learning_rate
 
 SAME = 1e-3  # of the peak; records keep rates in double precision, logs of others in three or more digits
 MOST_COMPARED = 2_000  # steps, evenly drawn
@@ -18,25 +16,25 @@ MOST_COMPARED = 2_000  # steps, evenly drawn
 
 def explain(records: Records) -> Finding:
     updates, applied = _applied(records)
-    config, width = planned(records.facts.settings)
-    if config is None and not len(applied):
+    plan = planned(records.facts.settings)
+    if plan is None and not len(applied):
         return unknown(
             "learning_rate", "neither the schedule's settings nor the rates of steps were recorded"
         )
-    numbers: dict[str, Any] = known(warmup_steps=config.warmup_steps if config else None)
+    numbers: dict[str, Any] = known(warmup_steps=plan.settings.warmup_steps if plan else None)
     if len(applied):
         peak = int(applied.argmax())
         numbers |= known(
             peak=applied[peak], peak_step=int(updates[peak]), last=applied[-1], last_step=int(updates[-1])
         )
-    elif config:
-        peak_step = min(max(1, config.warmup_steps), config.steps)
-        numbers |= known(peak=learning_rate(peak_step - 1, config, width), peak_step=peak_step)
-    sentences = [_formula(config, width) if config else "The schedule's settings were not recorded."]
+    elif plan:
+        peak_step = min(max(1, plan.settings.warmup_steps), plan.settings.steps)
+        numbers |= known(peak=plan.rates([peak_step])[0], peak_step=peak_step)
+    sentences = [_formula(plan) if plan else "The schedule's settings were not recorded."]
     if len(applied):
         sentences.append(_course(updates, applied))
-    if config and len(applied):
-        difference = _difference(updates, applied, config, width)
+    if plan and len(applied):
+        difference = _difference(updates, applied, plan)
         numbers |= known(planned_difference_share=difference)
         if np.isfinite(difference):
             sentences.append(_comparison(difference))
@@ -45,7 +43,7 @@ def explain(records: Records) -> Finding:
         verdict="stated",
         answer=" ".join(sentences),
         numbers=numbers,
-        evidence=_evidence(config, len(applied)),
+        evidence=_evidence(plan is not None, len(applied)),
         confidence="measured" if len(applied) else "estimated",
     )
 
@@ -59,7 +57,8 @@ def _applied(records: Records) -> tuple[np.ndarray, np.ndarray]:
     return (steps + 1 if len(steps) and steps[0] == 0 else steps), rates
 
 
-def _formula(config: Train, width: int) -> str:
+def _formula(plan: Schedule) -> str:
+    config, width = plan.settings, plan.width
     rate, warmup, steps = config.rate, config.warmup_steps, config.steps
     rise = f"rises in a straight line to {rate:.3g} at step {warmup:,}, " if warmup else ""
     return {
@@ -82,19 +81,19 @@ def _course(updates: np.ndarray, rates: np.ndarray) -> str:
     return f"{at} and stood at {rates[-1]:.3g} at step {updates[-1]:,.0f}."
 
 
-def _difference(updates: np.ndarray, rates: np.ndarray, config: Train, width: int) -> float:
+def _difference(updates: np.ndarray, rates: np.ndarray, plan: Schedule) -> float:
     """The largest distance between planned and applied, as a share of the planned peak.
 
     From the step on at which the plan was made: `train.minutes` makes it when the first steps were timed.
     """
-    is_planned = updates > config.fitted_at
+    is_planned = updates > plan.settings.fitted_at
     updates, rates = updates[is_planned], rates[is_planned]
     if not len(updates):
         return float("nan")
     chosen = np.unique(np.linspace(0, len(updates) - 1, min(MOST_COMPARED, len(updates))).astype(int))
-    planned = np.array([learning_rate(max(0, int(updates[i]) - 1), config, width) for i in chosen])
-    largest = planned.max()
-    return float(np.abs(planned - rates[chosen]).max() / largest) if largest > 0 else float("nan")
+    wanted = plan.rates(updates[chosen])
+    largest = wanted.max()
+    return float(np.abs(wanted - rates[chosen]).max() / largest) if largest > 0 else float("nan")
 
 
 def _comparison(difference: float) -> str:
@@ -106,11 +105,11 @@ def _comparison(difference: float) -> str:
     )
 
 
-def _evidence(config: Train | None, applied: int) -> list[str]:
+def _evidence(is_planned: bool, applied: int) -> list[str]:
     evidence = []
     if applied:
         evidence.append(f"peak, peak_step, last: rates of {_steps(applied)} as applied; steps count from 1")
-    if config:
+    if is_planned:
         evidence.append("formula, warmup_steps: the run's settings")
     return evidence
 

@@ -16,7 +16,6 @@ from dragoman.explain.counterfactual import (
     expected_bytes,
     link_rate,
     network_advice,
-    ring_members,
     without_exchange,
 )
 from dragoman.explain.finding import Finding, known, unknown
@@ -116,7 +115,7 @@ def _evidence(records: Records, parts: StepParts, without: WithoutExchange | Non
 
 
 def _arithmetic(facts: RunFacts) -> str:
-    members = ring_members(facts)
+    members = facts.way.ring_members(facts.rank_hosts)
     ring = f"2({members}-1)/{members} x that"
     often = f" every {facts.exchange_every} steps" if facts.exchange_every > 1 else ""
     return f"{facts.exchange} of {format_units.size(facts.gradient_bytes or 0)} of gradients: {ring}{often}"

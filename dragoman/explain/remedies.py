@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dragoman.cost.step import LOCAL_STEPS
+from dragoman.exchange_way import LOCAL_STEPS
 from dragoman.measure.records import RunFacts
 
 MORE_TOKENS = 4  # times those of a step, in the advice

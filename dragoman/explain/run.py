@@ -1,57 +1,43 @@
-"""Every explainer over the records of one run: the eleven findings, in the order of the questions."""
+"""Every explainer over the records of one run: the findings, in the order of the questions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 
-from dragoman.explain import (
-    checkpoint,
-    convergence,
-    device,
-    duration,
-    learning_rate,
-    network,
-    overfitting,
-    placement,
-    step_network,
-    step_time,
-    training_set,
-)
-from dragoman.explain.finding import QUESTIONS, Finding, unknown
+from dragoman.explain import placement
+from dragoman.explain.finding import Finding, unknown
+from dragoman.explain.questions import QUESTIONS, Question
 from dragoman.measure.records import Records
 
-EXPLAINERS: dict[str, Callable[[Records], Finding]] = {
-    "duration": duration.explain,
-    "convergence": convergence.explain,
-    "overfitting": overfitting.explain,
-    "device_utilisation": device.explain,
-    "network": network.explain,
-    "learning_rate": learning_rate.explain,
-    "training_set": training_set.explain,
-    "checkpoint_files": checkpoint.explain_files,
-    "checkpoint_size": checkpoint.explain_size,
-    "step_time": step_time.explain,
-    "step_network": step_network.explain,
-}
-OF_ONE_PLACEMENT = ("device_utilisation", "network", "step_time", "step_network")
+Explainer = Callable[..., Finding]  # of the records
 
 
 def explain(records: Records, price_per_hour: float | None = None) -> list[Finding]:
-    """The eleven answers. `price_per_hour` is that of one host."""
-    explainers = dict(EXPLAINERS)
-    explainers["duration"] = partial(duration.explain, price_per_hour=price_per_hour)
+    """An answer to every question. `price_per_hour` is that of one host."""
     placed = placement.longest(records)
-    of = {id: placed.records if id in OF_ONE_PLACEMENT else records for id in QUESTIONS}
-    findings = [_answer(id, explainers[id], of[id]) for id in QUESTIONS]
-    for finding in findings:
-        if finding.id in OF_ONE_PLACEMENT and placed.others:
+    findings = []
+    for id, question in QUESTIONS.items():
+        explainer = explainer_of(question)
+        if id == "duration":
+            explainer = partial(explainer, price_per_hour=price_per_hour)
+        finding = _answer(id, explainer, placed.records if question.of_one_placement else records)
+        if question.of_one_placement and placed.others:
             finding.answer += f" {placed.others}"
+        findings.append(finding)
     return findings
 
 
-def _answer(id: str, explainer: Callable[[Records], Finding], records: Records) -> Finding:
-    """One answer that cannot be given must not take the other ten with it."""
+def explainer_of(question: Question) -> Explainer:
+    """The function that the question's row names."""
+    module, function = question.explainer.split(".")
+    explainer: Explainer = getattr(import_module(f"dragoman.explain.{module}"), function)
+    return explainer
+
+
+def _answer(id: str, explainer: Explainer, records: Records) -> Finding:
+    """One answer that cannot be given must not take the others with it."""
     try:
         return explainer(records)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What an exported folder holds, with a manifest by which damage to any of it is noticed."""
+"""The files of an exported folder, and the manifest that reveals damage to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.decode.engine import CTRANSLATE2_FILE
 PURPOSES = {
     CTRANSLATE2_FILE: "weights, for CTranslate2",
     "model.safetensors": "weights, for transformers",
-    "config.json": "the model's measures and special pieces",
+    "config.json": "the model's dimensions and special pieces",
     "shared_vocabulary.json": "pieces in the order of their ids",
     VOCABULARY_FILE: "SentencePiece: text to pieces and back",
     "generation_config.json": "how to search",
@@ -23,18 +23,18 @@ PURPOSES = {
 
 
 def describe(folder: Path) -> None:
-    """Writes the manifest of a folder that is otherwise whole."""
+    """Write the manifest of a folder that is otherwise complete."""
     manifest.write(folder, {path.name: PURPOSES[path.name] for path in sorted(folder.iterdir())})
 
 
 def verify(folder: Path) -> None:
-    """If this is an exported model of ours, each of its files is what was written.
+    """Refuse an exported model of ours if any of its files has changed.
 
-    A folder that others converted has no manifest; a checkpoint, whose manifest names a config.toml, is
+    A folder converted elsewhere has no manifest. A checkpoint, whose manifest lists a config.toml, is
     verified where it is loaded.
     """
     if not os.path.lexists(folder / MANIFEST_FILE):
         return
-    found = manifest.read(folder, [*PURPOSES, *saved_state.PURPOSES])
-    if "config.toml" not in found.files:
-        manifest.check(folder, found.files)
+    listed = manifest.read(folder, [*PURPOSES, *saved_state.PURPOSES])
+    if "config.toml" not in listed.files:
+        manifest.check(folder, listed.files)

@@ -1,4 +1,4 @@
-"""A folder that CTranslate2 loads as it is, with the vocabulary beside the weights."""
+"""Writes a folder that CTranslate2 can load, with the vocabulary beside the weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(
     precision: str = "float32",
     languages: tuple[str, str] | None = None,
 ) -> None:
-    """Fills a folder that exists. A precision below float32 also makes the file smaller."""
+    """Fill an existing folder; a precision below float32 also makes the file smaller."""
     spec = _spec(model)
     pieces = _pieces(tokenizer)
     spec.register_source_vocabulary(pieces)
@@ -47,7 +47,7 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
 
 
 def _spec(model: Transformer) -> TransformerSpec:
-    """Position signals are not stored: CTranslate2 makes the same as ours, for sentences of any length."""
+    """Our model as CTranslate2's specification; it computes the same position signals, so none are stored."""
     config = model.config
     spec = TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers), config.heads, pre_norm=True
@@ -75,7 +75,7 @@ def _set_layer(spec: ctranslate2.specs.LayerSpec, layer: Block) -> None:
 
 
 def _set_attention(spec: ctranslate2.specs.LayerSpec, attention: SelfAttention | CrossAttention) -> None:
-    """Both sides keep projections that have the same input in one weight, in the same order."""
+    """Copy the projections; both formats join those with the same input in one weight, in the same order."""
     if isinstance(attention, SelfAttention):
         linears = [attention.query_key_value, attention.output]
     else:

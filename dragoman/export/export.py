@@ -1,4 +1,4 @@
-"""`dragoman export`: a model of ours in another tool's format, written whole or not at all."""
+"""`dragoman export`: writes our model in another tool's format, completely or not at all."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def export(
     average: int = 1,
     of: Literal["last", "best"] = "last",
 ) -> dict[str, int]:
-    """Writes the folder `out`, which must be free; its files with their bytes. `auto` is float32."""
+    """Write the folder `out`, which must be new or empty; returns each file's bytes. `auto` is float32."""
     out = atomic.destination(out)
     if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError("is there already", path=out, hint="another -o, or remove it first")
+        raise UsageError("already exists", path=out, hint="another -o, or remove it first")
     if to == "huggingface" and precision not in ("auto", "float32"):
-        raise UsageError(f"huggingface gets float32, not {precision}", hint="leave --precision out")
+        raise UsageError(f"exports to huggingface are float32, not {precision}", hint="leave out --precision")
     loaded, languages = load_weights(model, average, of)
     exportable.check(loaded.tokenizer, to)
     with atomic.appearing(out) as folder:

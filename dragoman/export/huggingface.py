@@ -1,7 +1,7 @@
-"""A folder that Hugging Face's `transformers` loads: our model in its M2M100 classes, with a fast tokenizer.
+"""Writes a folder that Hugging Face's `transformers` can load: an M2M100 model and a fast tokenizer.
 
-M2M100 is pre-norm with sinusoidal positions that start after the id of padding, as ours. Its attention has
-biases, which are zeros here.
+Like our model, M2M100 is pre-norm with sinusoidal positions that start after the padding id. Its attention
+also has biases, which are zeros here.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dragoman.export import tokenizer_json
 from dragoman.model import Transformer, weights
 from dragoman.model.transformer import Block, DecoderLayer
 
-_LONGEST = 1024  # tokens; only a hint to users: the classes make longer position signals as they need them
+_LONGEST = 1024  # tokens; only a hint to users: transformers computes longer position signals as needed
 _SPECIAL_IDS = {"pad_token_id": PAD, "eos_token_id": EOS, "bos_token_id": BOS, "decoder_start_token_id": BOS}
 
 
 def write(
     folder: Path, model: Transformer, tokenizer: Tokenizer, languages: tuple[str, str] | None = None
 ) -> None:
-    """Fills a folder that exists."""
+    """Fill an existing folder."""
     weights.save(dict(_weights(model)), folder / "model.safetensors", {"format": "pt"})
     for name, content in (
         ("config.json", _config(model, len(tokenizer))),

@@ -1,7 +1,7 @@
-"""A SentencePiece BPE model as the `tokenizer.json` of the `tokenizers` library, written without it.
+"""Converts a SentencePiece BPE model to a `tokenizer.json`, without needing the `tokenizers` library.
 
-SentencePiece joins the pair whose joined piece has the best score; `tokenizers` joins the pair that stands
-first in a list. A list of all pairs that make a piece, in the order of the pieces' scores, is the same thing.
+SentencePiece joins the pair whose joined piece has the best score; `tokenizers` joins the pair that comes
+first in a list. A list of all pairs that form a piece, in order of the pieces' scores, gives the same result.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from sentencepiece.sentencepiece_model_pb2 import (  # type: ignore[attr-defined]  # made at run time
+from sentencepiece.sentencepiece_model_pb2 import (  # type: ignore[attr-defined]  # generated at run time
     ModelProto,
     NormalizerSpec,
 )
@@ -30,7 +30,7 @@ def build(tokenizer: Tokenizer) -> dict[str, Any]:
         "added_tokens": [_special(number, pieces[number]) for number in (PAD, EOS, BOS, UNK)],
         "normalizer": {"type": "Sequence", "normalizers": _normalizers(proto.normalizer_spec)},
         "pre_tokenizer": None,
-        "post_processor": _closing(pieces[EOS]),
+        "post_processor": _eos_template(pieces[EOS]),
         "decoder": {
             "type": "Sequence",
             "decoders": [
@@ -60,7 +60,7 @@ def _special(number: int, piece: str) -> dict[str, Any]:
 
 
 def _normalizers(spec: NormalizerSpec) -> list[dict[str, Any]]:
-    """Our NFC, then what SentencePiece does: its table of characters, single spaces, a space before all."""
+    """Our NFC, then SentencePiece's steps: its character table, single spaces, a leading space."""
     table = base64.b64encode(spec.precompiled_charsmap).decode()
     return [
         {"type": "NFC"},
@@ -72,8 +72,8 @@ def _normalizers(spec: NormalizerSpec) -> list[dict[str, Any]]:
     ]
 
 
-def _closing(end: str) -> dict[str, Any]:
-    """EOS after every text."""
+def _eos_template(end: str) -> dict[str, Any]:
+    """The rule that adds EOS after every text."""
     first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
     last = {"SpecialToken": {"id": end, "type_id": 0}}
     return {

@@ -1,1 +1,1 @@
-"""Runs that were not ours: one reader per kind of file, into the records that our own runs have."""
+"""Reads logs and recordings of other programs, one reader per kind, into the records our own runs have."""

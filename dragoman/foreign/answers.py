@@ -1,4 +1,4 @@
-"""The eleven answers for a run that was not ours, with what its files and facts say besides."""
+"""The answers for another program's run, with additions from its files and the given facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.foreign.log_facts import ASSUMED, MEASURED, Gathered
 from dragoman.foreign.read import read
 from dragoman.measure.records import Records
 
-# Which facts an answer rests on, beside what the log says of the run itself.
+# The facts that each answer uses in addition to the log's own steps.
 RESTS_ON = {
     "device_utilisation": ("device", "precision", "pairs_per_rank", "usual_pairs_per_rank", "gpu_meters"),
     "network": (
@@ -35,19 +35,20 @@ RESTS_ON = {
     "step_time": ("ranks", "given_step_seconds"),
     "duration": ("given_steps", "wall_seconds"),
 }
-STATES_BYTES = {"fp32": 12, "mixed": 14}  # of a parameter in a checkpoint with Adam: fp32, and an fp16 copy
+# Bytes per parameter in a checkpoint with Adam: weight and two moments in fp32; mixed adds an fp16 copy.
+STATES_BYTES = {"fp32": 12, "mixed": 14}
 
 
 @dataclass(frozen=True)
 class Diagnosis:
     records: Records
     findings: list[Finding]
-    found: dict[str, str]  # file -> what it turned out to be
-    notes: list[str]  # what was wrong with a file
+    file_kinds: dict[str, str]  # file -> the kind of file it was recognised as
+    notes: list[str]  # problems with files
 
 
 def diagnose(paths: Sequence[Path], given: Given) -> Diagnosis:
-    """Files, or facts alone, to answers."""
+    """Answers the questions from files, from given facts, or from both."""
     gathered = read(paths) if paths else Gathered()
     given_facts.add(given, gathered)
     name = paths[0].name if paths else "given facts"
@@ -60,8 +61,8 @@ def answer(gathered: Gathered, name: str) -> Diagnosis:
     _add_reading(gathered, records, findings)
     _add_tokens(gathered, findings)
     _add_beginning(gathered, findings)
-    if "The pace changed" in findings["step_time"].answer:
-        findings["step_time"].answer += " On rented machines that is often a burst allowance that ends."
+    if "changes" in findings["step_time"].numbers:
+        findings["step_time"].answer += " On rented machines the cause is often a burst allowance that ends."
     _add_checkpoint(gathered, findings)
     for remark in gathered.remarks:
         finding = findings[remark.id]
@@ -73,22 +74,22 @@ def answer(gathered: Gathered, name: str) -> Diagnosis:
     for id, names in RESTS_ON.items():
         findings[id].evidence += _origins(gathered, names)
     if findings["network"].verdict == "unknown" and (missing := _missing(gathered)):
-        findings["network"].advice.append(f"give what no file holds: {', '.join(missing)}")
-    return Diagnosis(records, list(findings.values()), gathered.found, gathered.notes)
+        findings["network"].advice.append(f"add facts that no file holds: {', '.join(missing)}")
+    return Diagnosis(records, list(findings.values()), gathered.file_kinds, gathered.notes)
 
 
 def _add_beginning(gathered: Gathered, findings: dict[str, Finding]) -> None:
-    """Times are of what the log holds; steps are counted from the run's beginning."""
+    """Says at which step the log begins: its times cover only its own steps, not the run's first ones."""
     firsts = [start.first_step for start in gathered.starts if start.first_step is not None]
     lasts = [start.last_step for start in gathered.starts if start.last_step is not None]
     if firsts and min(firsts) > max(1.0, median(gathered.intervals["steps"])):
         steps = f"{max(lasts) - min(firsts) + 1:,} steps"
-        text = f" The log begins at step {min(firsts):,}: these times are of its {steps} only."
+        text = f" The log begins at step {min(firsts):,}: these times cover only its {steps}."
         findings["duration"].answer += text
 
 
 def _missing(gathered: Gathered) -> list[str]:
-    """Options that would help, of those whose facts are not known."""
+    """The options whose facts are unknown and would help."""
     helpful = {
         "given_step_seconds": "--step-seconds",
         "ranks": "--ranks",
@@ -99,13 +100,13 @@ def _missing(gathered: Gathered) -> list[str]:
         "pairs_per_rank": "--batch",
         "gpu_meters": "--gpu-power",
     }
-    unsaid = (None, ASSUMED)
-    missing = [option for name, option in helpful.items() if (gathered.origin(name) or None) in unsaid]
+    unknown = (None, ASSUMED)
+    missing = [option for name, option in helpful.items() if (gathered.origin(name) or None) in unknown]
     return missing[1:] if gathered.intervals["step"] and "--step-seconds" in missing else missing
 
 
 def _origins(gathered: Gathered, names: Sequence[str]) -> list[str]:
-    """`given: ranks, machines`, for all that was not in a file."""
+    """Lines such as `given: ranks, machines`, for the facts that come from no file."""
     by_origin: dict[str, list[str]] = {}
     for name in names:
         if (origin := gathered.origin(name)) and origin != MEASURED:
@@ -114,7 +115,7 @@ def _origins(gathered: Gathered, names: Sequence[str]) -> list[str]:
 
 
 def _add_reading(gathered: Gathered, records: Records, findings: dict[str, Finding]) -> None:
-    """What a figure off a screen meant, in the unit that fits the bytes."""
+    """Explains a network reading from a screen in the unit that fits the bytes of a step."""
     network = findings["network"]
     if kilobytes := gathered.value("nic_kb_per_s"):
         rate = format_units.rate(8 * 1024 * kilobytes)
@@ -123,22 +124,20 @@ def _add_reading(gathered: Gathered, records: Records, findings: dict[str, Findi
     written: list[Reading] = gathered.value("nic_readings") or []
     expected = network.numbers.get("implied_bits_per_second", 0.0) / 8
     if written and not expected:
-        network.answer += (
-            f' What "{written[0].text}" means cannot be checked: the bytes of a step are not known.'
-        )
+        network.answer += f' "{written[0].text}" cannot be checked: the bytes of a step are not known.'
     elif written and expected:
         network.answer += f" {_meaning(written, expected)}"
 
 
 def _meaning(written: list[Reading], expected: float) -> str:
-    read, found = best(written, expected)
-    if found is None:
-        must = format_units.rate(8 * expected)
-        return f'"{read.text}" fits the {must} that the steps must have sent in no unit.'
-    if found.as_written:
+    read, meaning = best(written, expected)
+    if meaning is None:
+        sent = format_units.rate(8 * expected)
+        return f'"{read.text}" does not fit the {sent} that the steps must have sent, in any unit.'
+    if meaning.as_written:
         return f'"{read.text}" agrees with that.'
-    bits = f", {format_units.rate(8 * found.bytes_per_second)}" if found.unit.endswith("B/s") else ""
-    means = f"{read.value:,.4g} {found.unit}{bits}"
+    bits = f", {format_units.rate(8 * meaning.bytes_per_second)}" if meaning.unit.endswith("B/s") else ""
+    means = f"{read.value:,.4g} {meaning.unit}{bits}"
     return f'"{read.text}" must have been {means}: no other unit fits the bytes that the steps must send.'
 
 
@@ -149,15 +148,15 @@ def _add_tokens(gathered: Gathered, findings: dict[str, Finding]) -> None:
         return
     tokens, seconds = each * pairs * ranks, finding.numbers.get("mean_seconds")
     finding.numbers |= known(tokens_per_step=tokens, tokens_per_second=tokens / seconds if seconds else None)
-    finding.evidence.append("tokens_per_step: estimated from the examples that the log prints, EOS included")
-    finding.answer += f" By the examples in the log that is about {tokens:,.0f} target tokens."
+    finding.evidence.append("tokens_per_step: estimated from the examples that the log prints, with EOS")
+    finding.answer += f" The examples in the log suggest about {tokens:,.0f} target tokens per step."
 
 
 def _add_checkpoint(gathered: Gathered, findings: dict[str, Finding]) -> None:
-    """How large one would be, where there is none to look at."""
+    """Adds the size of a mixed-precision checkpoint, if there is no checkpoint to measure."""
     parameters, each = gathered.value("parameters"), STATES_BYTES.get(str(gathered.value("precision")))
     finding = findings["checkpoint_size"]
     if finding.verdict != "unknown" or not parameters or each != STATES_BYTES["mixed"]:
         return
     size = format_units.size(each * parameters)
-    finding.answer += f" In mixed precision, as here, {each} bytes per parameter with an fp16 copy: {size}."
+    finding.answer += f" This run used mixed precision: {each} bytes per parameter with an fp16 copy, {size}."

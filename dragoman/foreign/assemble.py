@@ -1,4 +1,4 @@
-"""What the readers found, made into records: steps one by one, times on one clock, facts filled in."""
+"""Turns what the readers gathered into records: one row per step, one clock, derived facts filled in."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from dragoman.foreign.log_facts import NAN, YEAR, Gathered, LoggedStart, number
 from dragoman.foreign.runfacts import run_facts
 from dragoman.measure.records import FIRST_DATE, Attempt, Event, Records, Table
 
-_LONGEST_SETTING = 200  # characters of one that is no number or word
-MOST_ROWS = 1_000_000  # of steps in memory; a longer run is thinned
+_LONGEST_SETTING = 200  # characters of a setting that is neither a number nor text
+MOST_ROWS = 1_000_000  # rows of steps in memory; in a longer run, one row stands for several steps
 
 
 def assemble(run: Gathered, name: str) -> Records:
+    """The gathered facts and rows of one run as records."""
     _keep_newest(run)
     _mend_clocks(run)
     run.settings = {
         name: plain for name, value in run.settings.items() if (plain := _plain(value)) is not None
     }
-    run.say_what_was_left_out()
+    run.note_what_was_left_out()
     attempts = _attempts(run)
     superseded_from = _superseded_from(run)
-    intervals = _living({key: np.array(values) for key, values in run.intervals.items()}, superseded_from)
+    intervals = {key: np.array(values) for key, values in run.intervals.items()}
+    intervals = _without_superseded(intervals, superseded_from)
     intervals = _on_one_clock(intervals, attempts)
     given_seconds = run.value("given_step_seconds")
     is_given = bool(given_seconds) and not np.isfinite(intervals["seconds"]).any()
     if is_given:
-        run.fact("one_mean", "as it was given")
+        run.fact("one_mean", "the given time per step")
         intervals["seconds"] = np.full(len(intervals["step"]), float(given_seconds))
     steps, per_row = _expanded(intervals)
     events = _events(run, attempts, intervals)
@@ -74,19 +76,19 @@ _GPU_COLUMNS = (
 
 
 def _keep_newest(run: Gathered) -> None:
-    """nohup appends: a log may hold a run that finished, and after it another one, from its first step on."""
+    """Drops runs that finished before the newest run began: nohup appends to its file."""
     before = max(
         (
-            one.number
-            for one, other in pairwise(run.starts)
-            if one.reason == "finished" and _is_new(one, other)
+            start.number
+            for start, following in pairwise(run.starts)
+            if start.reason == "finished" and _begins_anew(start, following)
         ),
         default=0,
     )
     if not before:
         return
     steps = ", ".join(f"{start.last_step:,} steps" for start in run.starts[:before] if start.last_step)
-    run.remark("duration", f"The log also holds what was run before, to its end ({steps}): not counted here")
+    run.remark("duration", f"The log also holds an earlier run that finished ({steps}), not counted here")
     kept = np.array(run.intervals["attempt"]) > before
     for name, values in run.intervals.items():
         run.intervals[name] = array("d", np.array(values)[kept] - (before if name == "attempt" else 0))
@@ -105,12 +107,13 @@ def _keep_newest(run: Gathered) -> None:
         start.number -= before
 
 
-def _is_new(one: LoggedStart, other: LoggedStart) -> bool:
-    return one.last_step is not None and other.first_step is not None and other.first_step < one.last_step
+def _begins_anew(start: LoggedStart, following: LoggedStart) -> bool:
+    last, first = start.last_step, following.first_step
+    return last is not None and first is not None and first < last
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it: a log may print any literal of Python. None for a number no run has."""
+    """A setting as JSON can hold it; None for an impossible number. A log may print any Python literal."""
     if isinstance(value, bool | str | None):
         return value
     if isinstance(value, int | float):
@@ -122,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 
 def _mend_clocks(run: Gathered) -> None:
-    """Without dates that are years away from the other dates of their start."""
+    """Removes dates that are years away from the other dates of the same start."""
     for start in run.starts:
         first, end = _lines_of(run, start)
         times = [start.started, start.ended, *run.intervals["ended"][first:end]]
@@ -131,28 +134,28 @@ def _mend_clocks(run: Gathered) -> None:
 
 
 def _lines_of(run: Gathered, start: LoggedStart) -> tuple[int, int]:
-    """Where the lines of a start begin and end: starts follow each other."""
+    """The range of a start's lines. Each start's lines are contiguous."""
     numbers = run.intervals["attempt"]
     return bisect_left(numbers, start.number), bisect_right(numbers, start.number)
 
 
 def _attempts(run: Gathered) -> list[Attempt]:
-    """One after the other where the log holds no dates: a start begins when the one before has ended."""
-    ended, found = 0.0, []
+    """The attempts of the run. Without dates in the log, each begins when the previous one ends."""
+    ended, attempts = 0.0, []
     ends = np.array(run.intervals["ended"])
     for start in run.starts:
         mine = ends[slice(*_lines_of(run, start))]
         mine = mine[np.isfinite(mine)]
         last = float(mine.max()) if len(mine) else NAN
-        if last >= FIRST_DATE:  # dates in the lines themselves
+        if last >= FIRST_DATE:  # the lines have dates
             started = start.started if start.started == start.started else float(mine.min())
         else:
-            # Never before the one before has ended: two files may be given in any order.
+            # Not before the previous start has ended: two files may be given in any order.
             started = max(ended, start.started if start.started == start.started else _next_date(run, start))
             length = last if last == last or len(run.starts) > 1 else run.value("wall_seconds") or NAN
             last = started + length
         ended = start.ended if start.ended == start.ended else last if last == last else started
-        found.append(
+        attempts.append(
             Attempt(
                 number=start.number,
                 started=started,
@@ -162,17 +165,17 @@ def _attempts(run: Gathered) -> list[Attempt]:
                 reason=start.reason or _open_end(run, start),
             )
         )
-    return found
+    return attempts
 
 
 def _next_date(run: Gathered, start: LoggedStart) -> float:
-    """A start without a date was not long before the next one that has one; 0 if none has."""
+    """The date of the next start that has one, for a start without; 0 if none has. The gap is short."""
     dates = [later.started for later in run.starts[start.number :] if later.started == later.started]
     return dates[0] if dates else 0.0
 
 
 def _open_end(run: Gathered, start: LoggedStart) -> str:
-    """A log that simply ends: stopped, or copied while the run went on; finished it is not."""
+    """The reason for an end that the log does not explain: stopped, or copied while still running."""
     wanted = run.settings.get("train.steps")
     if start is not run.starts[-1]:
         return "started again"
@@ -202,21 +205,24 @@ def _on_one_clock(intervals: Table, attempts: list[Attempt]) -> Table:
 
 
 def _superseded_from(run: Gathered) -> list[float]:
-    """By the number of a start, the first step that a later one made again."""
+    """The first step that a later start repeated, by the number of a start (the list begins at 0)."""
     limits = [np.inf]
     for start in reversed(run.starts):
         limits.append(limits[-1] if start.first_step is None else min(limits[-1], start.first_step))
     return [np.inf, *limits[-2::-1]]
 
 
-def _living(intervals: Table, superseded_from: list[float]) -> Table:
-    """Without the steps that a later start made again."""
-    alive = intervals["step"] < np.array(superseded_from)[intervals["attempt"].astype(int)]
-    return {name: values[alive] for name, values in intervals.items()}
+def _without_superseded(intervals: Table, superseded_from: list[float]) -> Table:
+    """The intervals without steps that a later start repeated."""
+    kept = intervals["step"] < np.array(superseded_from)[intervals["attempt"].astype(int)]
+    return {name: values[kept] for name, values in intervals.items()}
 
 
 def _expanded(intervals: Table) -> tuple[Table, int]:
-    """A row for every step: all explainers count rows. What is printed once stands at the step it was of."""
+    """A row per step, because the explainers count rows, and the steps that a row stands for.
+
+    A loss or rate that was printed for one step appears only in that step's row.
+    """
     count = np.maximum(1, intervals["steps"]).astype(np.int64)
     total = int(count.sum())
     per_row = max(1, -(-total // MOST_ROWS))
@@ -242,7 +248,7 @@ def _expanded(intervals: Table) -> tuple[Table, int]:
 
 
 def _given_steps(run: Gathered) -> tuple[Table, int]:
-    """As many rows as steps were named, all of the mean time; one where nobody said how many."""
+    """Rows for the given number of steps, all with the given time; one row if the number is unknown."""
     count, seconds = run.value("given_steps"), run.value("given_step_seconds")
     per_row = max(1, -(-(count or 1) // MOST_ROWS))
     rows = max(1, (count or 1) // per_row)
@@ -255,11 +261,13 @@ def _given_attempt(run: Gathered) -> list[Attempt]:
     if not wall:
         return []
     return [
-        Attempt(number=1, started=0.0, ended=wall, first_step=1, ranks=ranks, reason="as it was written down")
+        Attempt(
+            number=1, started=0.0, ended=wall, first_step=1, ranks=ranks, reason="as given, without a log"
+        )
     ]
 
 
-# --- what happened beside steps ---------------------------------------------------------------------------
+# --- events and meters ------------------------------------------------------------------------------------
 
 
 def _events(run: Gathered, attempts: list[Attempt], intervals: Table) -> list[Event]:
@@ -273,11 +281,11 @@ def _events(run: Gathered, attempts: list[Attempt], intervals: Table) -> list[Ev
 
 
 def _evaluation_seconds(run: Gathered, intervals: Table) -> list[Event]:
-    """An interval with an evaluation in it is longer than those without by the evaluation."""
+    """Evaluation times, estimated from how much longer the intervals with an evaluation took."""
     first, last = intervals["step"] - intervals["steps"] + 1, intervals["step"]
     with_one = np.zeros(len(last), dtype=bool)
     for row in run.evaluations:
-        if row.step <= (run.starts[row.attempt - 1].first_step or 0):  # part of the start
+        if row.step <= (run.starts[row.attempt - 1].first_step or 0):  # counted as start-up
             continue
         begin, end = np.searchsorted(intervals["attempt"], (row.attempt, row.attempt + 1))
         index = begin + np.searchsorted(last[begin:end], row.step + 1)
@@ -287,7 +295,7 @@ def _evaluation_seconds(run: Gathered, intervals: Table) -> list[Event]:
     if not (with_one & timed).any() or not (timed & ~with_one).any():
         return []
     usual = float(np.median(intervals["seconds"][timed & ~with_one]))
-    found = []
+    events = []
     for index in np.flatnonzero(with_one & timed):
         seconds = float((intervals["seconds"][index] - usual) * intervals["steps"][index])
         event = Event(
@@ -296,14 +304,14 @@ def _evaluation_seconds(run: Gathered, intervals: Table) -> list[Event]:
             step=int(last[index]),
             kind="evaluation",
             seconds=max(0.0, seconds),
-            detail="by what its interval took longer than others",
+            detail="the extra time of its interval",
         )
-        found.append(event)
-    return found
+        events.append(event)
+    return events
 
 
 def _table(rows: list[dict[str, Any]], hosts: list[str], columns: tuple[str, ...]) -> Table | None:
-    """Rows to columns. A host that no rank was seen on takes the next number."""
+    """The rows as columns. A host without ranks gets the next free number."""
     if not rows:
         return None
     numbers = {name: number for number, name in enumerate(hosts)}

@@ -1,4 +1,4 @@
-"""What NCCL, TensorFlow, PyTorch launchers and mpirun print of machines, ranks and devices, in any log."""
+"""Reads machines, ranks, devices and dates from the lines that NCCL and TensorFlow print into any log."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class LoggedCluster:
         self._rank_hosts: dict[int, str] = {}
         self._interfaces: dict[str, str] = {}
         self._world = 0
-        # Start -> its first and newest date; turned into times only at the end, for there are thousands.
+        # Start -> its first and newest date, parsed only at the end, because a log has thousands of them.
         self._stamps: dict[int, list[str]] = {}
-        self.is_found = False
+        self.is_recognised = False
 
     def line(self, text: str) -> None:
         if "NCCL INFO" in text:
             self._nccl(text)
         elif text.startswith("name: "):
             if device := _DEVICE.match(text):
-                self.is_found = True
+                self.is_recognised = True
                 self._run.fact("device", device[1].strip())
         elif text[:2] == "20":
             stamp = text[:_STAMP_LENGTH]
             self._stamps.setdefault(self._run.start.number, [stamp, stamp])[1] = stamp
 
     def _nccl(self, text: str) -> None:
-        self.is_found = True
+        self.is_recognised = True
         if rank := _RANK.match(text):
             number, world = (self._run.whole(digits, MOST_RANKS) for digits in rank.group(2, 3))
             if number is None or world is None:
@@ -59,7 +59,7 @@ class LoggedCluster:
         for number, (first, last) in self._stamps.items():
             start = run.starts[number - 1]
             start.started = run.dated(moment(first))
-            if start.last_step is None:  # it has no clock but these dates
+            if start.last_step is None:  # it has no other clock
                 start.ended = start.started + run.lasting(run.dated(moment(last)) - start.started, YEAR)
         if not self._world:
             return
@@ -76,7 +76,7 @@ class LoggedCluster:
 
 
 def moment(stamp: str) -> float:
-    """A date as Unix time. Logs name no zone: all are taken alike, so differences hold."""
+    """A date as Unix time. Logs name no time zone; all dates are read as UTC, so differences are right."""
     try:
         return datetime.fromisoformat(stamp.strip().replace(",", ".")).replace(tzinfo=UTC).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""How long the computing of a step takes, by the cost model: between a GPU at its best and at its worst."""
+"""Estimates the computing time of a step with the cost model, from a GPU's best to its worst pace."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dragoman.cost import flops, gpu_types
 from dragoman.foreign.log_facts import ASSUMED, ESTIMATED, Gathered
 from dragoman.plan.work import USUAL_TOKENS
 
-# Of a rank where facts were given without the batch: published runs have 1,500 to 8,000 tokens on a GPU, and
-# some half as many again.
+# Pairs per rank and step, assumed if facts were given without the batch: published runs have 1,500 to 8,000
+# tokens per GPU, and some half as many again.
 USUAL_PAIRS = (50.0, 400.0)
 
 
@@ -17,11 +17,11 @@ USUAL_PAIRS = (50.0, 400.0)
 class Computing:
     low: float  # seconds of forward and backward
     high: float
-    inputs: str  # what went in, for people
+    inputs: str  # the inputs of the estimate, in words
 
 
 def estimate(run: Gathered) -> Computing | None:
-    """None where the batch or the model is not known."""
+    """The computing time of one rank's step; None if the batch or the model is not known."""
     pairs, parameters = _pairs(run), run.value("parameters")
     if not pairs or not parameters:
         return None
@@ -29,7 +29,7 @@ def estimate(run: Gathered) -> Computing | None:
     kinds, which = _gpus(run)
     precision = run.value("precision")
     rates = [kind.reached_flops(precision) for kind in kinds]
-    # All wait for the slowest: with several kinds in one run the best case is that of the slower ones.
+    # Every rank waits for the slowest: with several GPU types in one run, the slower type sets the best case.
     slow, fast = min(rate[0] for rate in rates), min(rate[1] for rate in rates)
     if not run.value("device") or run.origin("device") == ASSUMED:
         fast = max(rate[1] for rate in rates)
@@ -40,7 +40,7 @@ def estimate(run: Gathered) -> Computing | None:
 
 
 def _pairs(run: Gathered) -> tuple[float, float] | None:
-    """Of one rank's step, least and most. A log that does not say it may be of any size."""
+    """The fewest and most pairs of one rank's step. If a log does not name its batch, it may be any size."""
     if pairs := run.value("pairs_per_rank"):
         return pairs, pairs
     if run.source:
@@ -50,7 +50,7 @@ def _pairs(run: Gathered) -> tuple[float, float] | None:
 
 
 def _flops(run: Gathered, pairs: tuple[float, float], parameters: float) -> tuple[tuple[float, float], str]:
-    """Of one rank's step, least and most."""
+    """The least and most FLOPs of one rank's step, with their inputs in words."""
     counted = [run.value(f"{side}_tokens_per_pair") for side in ("source", "target")]
     ends = (counted, counted) if all(counted) else ([USUAL_TOKENS[0]] * 2, [USUAL_TOKENS[1]] * 2)
     how = f"{counted[0]:.0f} + {counted[1]:.0f} tokens" if all(counted) else "25 to 32 tokens a side (usual)"
@@ -66,14 +66,14 @@ def _one(run: Gathered, pairs: float, parameters: float, source: float, target: 
     try:
         shape = flops.Shape.of(run.settings)
         vocabulary = _vocabulary(shape, parameters)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):  # a shape that no model has
-        # 2 per weight and token forward, twice that backward; a source token meets about half of the weights.
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):  # the shape is missing or impossible
+        # 2 per weight and token forward, twice that backward; each token passes about half of the weights.
         return 6 * parameters * pairs * (source + target) / 2
     return flops.step(shape, vocabulary, pairs * source, pairs * target, pairs)
 
 
 def _vocabulary(shape: flops.Shape, parameters: float) -> int:
-    """What the layers do not explain is the embedding, shared by both sides and the output."""
+    """The vocabulary size. Parameters that are not in the layers are the embedding, one for all its uses."""
     square, feedforward = shape.width**2, 2 * shape.width * shape.feedforward
     layers = shape.encoder_layers * (4 * square + feedforward) + shape.decoder_layers * (
         8 * square + feedforward

@@ -1,4 +1,4 @@
-"""Facts that a log does not hold, given by the user: as options, or in TOML under the same names."""
+"""Facts that the user gives because no log holds them: as options, or in TOML under the same names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COMPARED = ("ranks", "machines", "parameters", "gradient_bytes", "precision", "
 
 
 class Given(BaseModel):
-    """None where nothing was said. The names are those of the options."""
+    """The facts that the user gave; None if not given. Fields have the names of the options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -39,9 +39,9 @@ class Given(BaseModel):
     machines: int | None = Field(None, ge=1, le=MOST_RANKS)
     link: str | None = None  # as ordered: 1gbit, 1000 Mbps
     gpu: str | None = None
-    nic_kb_per_s: float | None = Field(None, gt=0, le=1e10)  # of the interface of the gradients, by nmon
-    nic: str | None = None  # a reading in somebody's own words and unit
-    gpu_power: str | None = None  # watts of limit: 42/250
+    nic_kb_per_s: float | None = Field(None, gt=0, le=1e10)  # nmon's, for the interface of the gradients
+    nic: str | None = None  # a network reading in any words and unit
+    gpu_power: str | None = None  # watts and their limit: 42/250
     gpu_util: float | None = Field(None, ge=0, le=100)  # percent
     model: str | None = None  # by name: transformer-base
     params: int | None = Field(None, ge=1, le=10**13)
@@ -54,14 +54,14 @@ class Given(BaseModel):
 
 
 def load(path: Path | None, options: Mapping[str, Any]) -> Given:
-    """The file's facts, under the options'."""
+    """The facts of a TOML file and of the options. Options override the file."""
     given = {name: value for name, value in options.items() if value is not None}
     from_options = _checked(given, None)
     if path is None:
         return from_options
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # also of bytes that are no text, and of 5,000 digits
+    except (ValueError, RecursionError) as error:  # ValueError: also not UTF-8, or a number of 5,000 digits
         raise ConfigError(f"not TOML: {error}", path=path) from None
     return _checked(values | given, path)
 
@@ -75,19 +75,19 @@ def _checked(values: Mapping[str, Any], path: Path | None) -> Given:
         raise ConfigError(error.what, path=path, hint=error.hint) if path else error from None
     except ValidationError as error:
         first = error.errors()[0]
-        name, said = ".".join(map(str, first["loc"])), first["msg"][:1].lower() + first["msg"][1:]
+        name, message = ".".join(map(str, first["loc"])), first["msg"][:1].lower() + first["msg"][1:]
         if path is None:
-            raise UsageError(f"--{name.replace('_', '-')} {first['input']}: {said}") from None
+            raise UsageError(f"--{name.replace('_', '-')} {first['input']}: {message}") from None
         known = ", ".join(Given.model_fields)
-        raise ConfigError(f"{name}: {said}", path=path, hint=f"the facts are {known}") from None
+        raise ConfigError(f"{name}: {message}", path=path, hint=f"possible facts: {known}") from None
 
 
 def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
-    """Puts what was given with what was found; the user's word counts."""
+    """Adds the given facts to the gathered ones. They replace a log's facts, except its steps and times."""
     _check(given)
     given = _without_what_the_log_times(given, gathered)
     seconds = _step_seconds(given, gathered)
-    if given.model:  # a log's own measures go before those of a name
+    if given.model:  # settings in the log override those of the named model
         gathered.settings = models.settings(given.model) | gathered.settings
     plain = {
         "ranks": given.ranks,
@@ -106,12 +106,12 @@ def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
     if given.gpu and not gpu_types.named(given.gpu):
         known = ", ".join(kind.name for kind in gpu_types.GPU_TYPES)
         gathered.notes.append(
-            f"--gpu {given.gpu}: not one of {known}; computing is estimated for any of them"
+            f"--gpu {given.gpu}: not one of {known}; computing is estimated for the whole range of GPUs"
         )
     for name in _COMPARED:
-        found, wanted = gathered.value(name), plain[name]
-        if wanted is not None and found is not None and found != wanted:
-            gathered.notes.append(f"{name.replace('_', ' ')}: {wanted} as given, though the log says {found}")
+        logged, wanted = gathered.value(name), plain[name]
+        if wanted is not None and logged is not None and logged != wanted:
+            gathered.notes.append(f"{name.replace('_', ' ')}: using {wanted} as given; the log says {logged}")
             if name in ("ranks", "machines"):
                 gathered.facts.pop("rank_hosts", None)
                 gathered.facts.pop("hosts", None)
@@ -125,32 +125,37 @@ def add(given: Given, gathered: Gathered, origin: str = GIVEN) -> None:
 
 
 def _without_what_the_log_times(given: Given, gathered: Gathered) -> Given:
-    """Steps and their times are a log's own where it has them: one figure does not replace thousands."""
+    """The given facts without steps and times that the log has: one figure does not replace thousands."""
     has_times = any(seconds == seconds for seconds in gathered.intervals["seconds"])
     has_own = {"step_seconds": has_times, "steps": bool(gathered.intervals["step"]), "hours": has_times}
     ignored = [name for name, has in has_own.items() if has and getattr(given, name) is not None]
-    gathered.notes += [f"--{name.replace('_', '-')}: not used, as the log has its own" for name in ignored]
+    gathered.notes += [
+        f"--{name.replace('_', '-')}: ignored, because the log has its own" for name in ignored
+    ]
     return given.model_copy(update=dict.fromkeys(ignored))
 
 
 def _step_seconds(given: Given, gathered: Gathered) -> float | None:
-    """As given, unless the run's length shows that it is a rate; where none is given, length over steps."""
-    found, remark = steptime.settled(given.step_seconds, 0.0, given.steps, given.hours, 0.0)
+    """The given time per step, unless the run's length shows it to be a rate; else the length over steps."""
+    settled, remark = steptime.settled(given.step_seconds, 0.0, given.steps, given.hours, 0.0)
     if remark:
         gathered.remark("step_time", remark)
-    is_slip = given.step_seconds and found and steptime.is_rate(given.step_seconds, found)
-    return found if is_slip else given.step_seconds or found
+    is_rate = given.step_seconds and settled and steptime.is_rate(given.step_seconds, settled)
+    return settled if is_rate else given.step_seconds or settled
 
 
 def _check(given: Given) -> None:
     if given.ranks and given.machines and given.ranks < given.machines:
         raise UsageError(
-            f"{given.ranks} ranks on {given.machines} machines", hint="ranks are all processes together"
+            f"--ranks {given.ranks} is less than --machines {given.machines}",
+            hint="--ranks counts the processes on all machines together",
         )
     if given.precision not in (None, "fp32", "mixed"):
         raise UsageError(f"--precision {given.precision}: neither fp32 nor mixed")
     if given.nic and (given.nic.lstrip().startswith("-") or not readings(given.nic)):
-        raise UsageError(f"--nic {given.nic}: no rate in it", hint='for example --nic "200 Mbps"')
+        raise UsageError(
+            f"--nic {given.nic}: no rate found in this text", hint='for example --nic "200 Mbps"'
+        )
     if given.link:
         ordered_link(given.link)
     if given.model:
@@ -160,9 +165,9 @@ def _check(given: Given) -> None:
 
 
 def _watts(text: str) -> list[float]:
-    """Drawn, or drawn and the limit."""
-    found = _POWER.fullmatch(text.strip())
-    numbers = [float(number) for number in found.groups() if number] if found else []
+    """The watts drawn, followed by their limit if it was given."""
+    match = _POWER.fullmatch(text.strip())
+    numbers = [float(number) for number in match.groups() if number] if match else []
     if not numbers or not all(0 <= watts <= _MOST_WATTS for watts in numbers) or numbers[1:] == [0]:
         what = f"--gpu-power {text}: not watts between 0 and {_MOST_WATTS:,}"
         raise UsageError(what, hint="for example --gpu-power 42/250")

@@ -1,4 +1,4 @@
-"""fairseq: the log of fairseq-train, `simple` or `json` format."""
+"""Reads the log of fairseq-train, in `simple` or `json` format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "fairseq"
 LOOKS_FOR = "fairseq's training lines"
-# With times (0.10 on), with Hydra's, and without any (up to 0.9).
+# Lines with times (from 0.10 on), with Hydra's times, and without times (up to 0.9).
 BEGINS = (
     rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| |\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\]\[|Namespace\("
     rb"|\| (?:epoch \d|num\. |training on|saved checkpoint|[Ll]oaded |done training|model |\S+ train )"
@@ -22,7 +22,7 @@ BEGINS = (
 
 _LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \| (?:INFO|WARNING|ERROR) \| (\S+) \| (.*)$")
 _HYDRA = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+\]\[(\S+?)\]\[[A-Z]+\] - (.*)$")
-# A word is tried from its beginning only: without \b a long one would take its length squared.
+# \b: a word is tried only from its beginning; otherwise a long one would take time squared in its length.
 _SIMPLE = re.compile(r"\b(\w+)=([^,\s]+)")
 _COLUMNS = re.compile(r"\b(\w+) ([^|\s]+)")
 _SETTING = re.compile(r"'(\w+)': ('[^']*'|\[[^\[\]]*\]|[^,{}\[\]]+)")
@@ -37,7 +37,7 @@ _SETTINGS = {  # fairseq's name -> ours
     "decoder_layers": "model.decoder_layers",
     "encoder_ffn_embed_dim": "model.feedforward",
 }
-_LOG_INTERVAL = 100  # fairseq's own default
+_LOG_INTERVAL = 100  # fairseq's default
 _KEPT = (
     "log_interval",
     "max_tokens",
@@ -54,21 +54,21 @@ class Fairseq:
     def __init__(self, gathered: Gathered):
         self._run = gathered
         self._time = NAN
-        self._last: tuple[int, float] | None = None  # updates and training seconds of the line before
+        self._last: tuple[int, float] | None = None  # updates and training seconds of the previous line
         self._subset = ""  # the validation set whose scores are read
-        self.is_found = False
+        self.is_recognised = False
 
     def line(self, text: str) -> None:
-        found = _LINE.match(text) or _HYDRA.match(text)
-        if not found:
+        match = _LINE.match(text) or _HYDRA.match(text)
+        if not match:
             plain = text.lstrip("| ")
             is_step = re.match(r"epoch \d+: ", plain)
             self._message(
                 "valid" if "| valid on" in plain else "train_inner" if is_step else "fairseq", plain
             )
             return
-        self._time = self._run.dated(moment(found[1]))
-        self._message(found[2], found[3])
+        self._time = self._run.dated(moment(match[1]))
+        self._message(match[2], match[3])
 
     def _message(self, logger: str, text: str) -> None:
         if logger == "train_inner" or re.match(r"epoch \d+: +\d+ / ", text):
@@ -79,7 +79,7 @@ class Fairseq:
             self._fact(text)
 
     def _is_first_subset(self, logger: str, text: str) -> bool:
-        """Of several validation sets the one that is named first: two in one curve are none."""
+        """Whether a line is about the first validation set. Mixing several would give a useless curve."""
         named = _SUBSET.search(text)
         self._subset = self._subset or (named[1] if named else logger)
         return self._subset == (named[1] if named else logger)
@@ -89,7 +89,7 @@ class Fairseq:
         step, wall = run.step(values.get("num_updates")), run.number(values.get("wall"))
         if step is None:
             return
-        self.is_found = True
+        self.is_recognised = True
         if self._last and step <= self._last[0]:
             self._last = None
             self._run.begin()
@@ -116,7 +116,7 @@ class Fairseq:
         step, loss = run.step(plain.get("num_updates")), run.number(plain.get("nll_loss", plain.get("loss")))
         if step is None or loss != loss:
             return
-        self.is_found = True
+        self.is_recognised = True
         bleu = run.number(plain.get("bleu"))
         run.evaluation(
             EvaluationRow(
@@ -132,26 +132,26 @@ class Fairseq:
     def _fact(self, text: str) -> None:
         run = self._run
         if text.startswith("{'_name'") or text.startswith("Namespace("):
-            self.is_found = True
+            self.is_recognised = True
             if run.start.last_step is not None or run.start.reason:
                 run.begin()
                 self._last = None
             run.start.started = self._time
             self._config(text)
-        elif found := re.match(r"num\. (?:shared )?model params: ([\d,]+)", text):
+        elif match := re.match(r"num\. (?:shared )?model params: ([\d,]+)", text):
             if run.value("parameters") is None or "shared" in text:
-                run.fact("parameters", run.whole(found[1]))
-        elif found := re.match(r"training on (\d+) (?:devices|GPUs)", text):
-            run.fact("ranks", run.whole(found[1], MOST_RANKS) or None)
-        elif found := re.match(r"[Ll]oaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)", text):
-            step = run.whole(found[1])
+                run.fact("parameters", run.whole(match[1]))
+        elif match := re.match(r"training on (\d+) (?:devices|GPUs)", text):
+            run.fact("ranks", run.whole(match[1], MOST_RANKS) or None)
+        elif match := re.match(r"[Ll]oaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)", text):
+            step = run.whole(match[1])
             self._last = None if step is None else (step, NAN)
-        elif found := re.match(
+        elif match := re.match(
             r"loaded ([\d,]+) examples from: \S*train\.|\S+ train (?:\S+ )?(\d+) ex", text
         ):
-            run.fact("training_lines", run.whole(found[1] or found[2]))
-        elif found := re.search(r"\(writing took ([\d.]+) seconds\)", text):
-            seconds = run.lasting(run.number(found[1]))
+            run.fact("training_lines", run.whole(match[1] or match[2]))
+        elif match := re.search(r"\(writing took ([\d.]+) seconds\)", text):
+            seconds = run.lasting(run.number(match[1]))
             run.event(
                 Event(
                     time=self._time,
@@ -161,23 +161,22 @@ class Fairseq:
                     seconds=0.0 if seconds != seconds else seconds,
                 )
             )
-        elif found := re.match(r"done training in ([\d.]+) seconds", text):
+        elif match := re.match(r"done training in ([\d.]+) seconds", text):
             run.start.reason, run.start.ended = "finished", self._time
-        elif found := re.search(r"name = (\S.*)$", text):
-            run.fact("device", found[1].rstrip())
+        elif match := re.search(r"name = (\S.*)$", text):
+            run.fact("device", match[1].rstrip())
 
     def _config(self, text: str) -> None:
         pattern = _ARGUMENT if text.startswith("Namespace(") else _SETTING
         values = {name: _literal(value) for name, value in pattern.findall(text)}
         settings = {ours: values[theirs] for theirs, ours in _SETTINGS.items() if theirs in values}
-        self._run.settings |= {name: found for name, value in settings.items() if (found := count(value))}
+        self._run.settings |= {name: number for name, value in settings.items() if (number := count(value))}
         self._run.settings |= {f"fairseq.{name}": values[name] for name in _KEPT if name in values}
         precision = "mixed" if values.get("fp16") is True or values.get("bf16") is True else "fp32"
         self._run.fact("precision", precision)
         if precision == "mixed":
-            self._run.fact(
-                "gradient_bytes_per_parameter", 2
-            )  # fairseq sums gradients as the model holds them
+            # fairseq exchanges gradients in the precision of the model
+            self._run.fact("gradient_bytes_per_parameter", 2)
         schedule = _SCHEDULE.search(text)
         if (
             schedule
@@ -191,16 +190,16 @@ class Fairseq:
             self._run.fact("microbatches_per_rank", count(frequency[0]))
 
     def finish(self) -> None:
-        if self.is_found:
+        if self.is_recognised:
             self._run.source = NAME
             self._batch()
             self._run.remark(
                 "convergence",
-                "Held-out losses are fairseq's nll_loss, in bits per token (base 2), without smoothing",
+                "Held-out losses are fairseq's nll_loss, in bits per token (base 2), without label smoothing",
             )
 
     def _batch(self) -> None:
-        """What a rank computes in a step, by the means that were logged of all of them."""
+        """Estimates the pairs and tokens of one rank's step from the logged means of all ranks."""
         pairs, tokens = (_median(self._run.intervals[name]) for name in ("pairs", "target_tokens"))
         if pairs and (ranks := self._run.value("ranks")):
             self._run.fact("pairs_per_rank", pairs / ranks, ESTIMATED)
@@ -214,9 +213,9 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 def _seconds(per_second: str, elapsed: float, steps: int) -> float:
-    """Of a step. `ups` has few decimals, up to 0.9 none; `wall` has whole seconds and holds evaluations.
+    """The seconds of a step, from `wall` if it agrees with `ups`, else from `ups` if that is precise enough.
 
-    So the wall clock is taken where it agrees with `ups`, which is not taken alone if it is too rough.
+    `ups` has few decimals, and up to fairseq 0.9 none. `wall` has whole seconds and includes evaluations.
     """
     rate, decimals = number(per_second), len(per_second.partition(".")[2])
     if elapsed > (100 if decimals > 1 else 20) and abs(steps / elapsed - rate) <= 0.6 * 10.0**-decimals:
@@ -225,7 +224,7 @@ def _seconds(per_second: str, elapsed: float, steps: int) -> float:
 
 
 def _json(text: str) -> dict[str, Any] | None:
-    """The json format; its numbers are strings."""
+    """The values of a line in json format, whose numbers are strings; None for other lines."""
     if not text.startswith("{"):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Crashes and launch failures in any log: what they were, and what to change."""
+"""Recognises crashes and launch failures in any log, with their meaning and what to change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Fault:
     pattern: re.Pattern[str]
     meaning: str
     advice: str
-    weight: int  # of several in one start the heaviest is the cause, the others its consequences
+    weight: int  # if one start has several faults, the one with the largest weight is taken as the cause
 
 
 def _fault(kind: str, pattern: str, meaning: str, advice: str, weight: int) -> Fault:
@@ -29,43 +29,43 @@ FAULTS = (
         "out of memory",
         r"ResourceExhaustedError|OOM when allocating|CUDA out of memory|OutOfMemoryError|ERROR_OUT_OF_MEMORY",
         "the device ran out of memory",
-        "fewer pairs or tokens per rank (half the batch and twice the accumulation are the same step), "
-        "shorter sentences, or mixed precision; and see that no other process holds the device's memory",
+        "use fewer pairs or tokens per rank (half the batch with twice the accumulation is the same step), "
+        "shorter sentences, or mixed precision; check that no other process uses the device's memory",
         9,
     ),
     _fault(
         "out of memory",
         r"\bstd::bad_alloc\b|^MemoryError\b|Out of memory: Kill|oom-kill",
         "the machine ran out of memory",
-        "a smaller shuffle buffer or fewer data workers, or a machine with more memory",
+        "use a smaller shuffle buffer, fewer data workers, or a machine with more memory",
         9,
     ),
     _fault(
         "no space",
         r"No space left on device",
         "the disk was full",
-        "free the disk, or write checkpoints less often or keep fewer of them",
+        "free space on the disk, write checkpoints less often, or keep fewer of them",
         9,
     ),
     _fault(
         "launch failure",
         r"can't open file '?([^':]+)",
         "the program's file was not found on a machine",
-        "start in the program's folder on every machine, or name the file with its whole path",
+        "start in the program's folder on every machine, or give the full path of the file",
         8,
     ),
     _fault(
         "launch failure",
         r"Log directory is not empty",
         "the folder for checkpoints was not empty",
-        "pass --continue_learning to go on with that run, or name another logdir for a new one",
+        "pass --continue_learning to continue that run, or choose another logdir for a new one",
         8,
     ),
     _fault(
         "launch failure",
         r"log directory is empty or does not exist",
-        "asked to go on, but there was no checkpoint to go on from",
-        "leave out --continue_learning, or name the logdir that holds the checkpoints",
+        "there was no checkpoint to continue from",
+        "leave out --continue_learning, or give the logdir that holds the checkpoints",
         8,
     ),
     _fault(
@@ -73,7 +73,7 @@ FAULTS = (
         r"not enough slots available|Permission denied \(publickey|Host key verification failed"
         r"|ssh: (?:connect|Could not resolve)|ORTE was unable to reliably start|No module named",
         "the processes could not be started on every machine",
-        "log in to every machine by ssh without a password and start the program there by hand once",
+        "check that ssh to every machine needs no password, and start the program there once by hand",
         8,
     ),
     _fault(
@@ -81,21 +81,21 @@ FAULTS = (
         r"NaN loss during training|Nan in summary histogram|Model diverged|Minimum loss scale reached"
         r"|Loss is NaN",
         "the loss was no longer a number",
-        "a lower learning rate or a longer warm-up, from the last good checkpoint",
+        "use a lower learning rate or a longer warm-up, from the last good checkpoint",
         8,
     ),
     _fault(
         "stopped",
         r"signal 15 \(Terminated\)|KeyboardInterrupt|signal 2 \(Interrupt\)|^Killed by signal (?:2|15)\b",
-        "from outside, terminated or interrupted",
+        "terminated or interrupted from outside",
         "",
         7,
     ),
     _fault(
         "killed",
         r"signal 9 \(Killed\)|^Killed\b(?! by signal)",
-        "from outside, most often by a machine out of memory or out of time",
-        "the machine's kernel log (dmesg) says whether memory was the reason",
+        "from outside, usually because the machine ran out of memory or the job out of time",
+        "look into the machine's kernel log (dmesg), which says whether memory was the reason",
         7,
     ),
     _fault(
@@ -103,15 +103,15 @@ FAULTS = (
         r"signal 11 \(Segmentation|signal 6 \(Abort|Signal: (?:Segmentation fault|Aborted)"
         r"|^Segmentation fault|CUDA_ERROR_[A-Z_]+|CUDNN_STATUS_[A-Z_]+|CUDA error: ",
         "the program crashed on a device",
-        "go on from the last checkpoint; if it comes again at the same place, look at driver and libraries",
+        "continue from the last checkpoint; if it crashes there again, check the driver and the libraries",
         5,
     ),
     _fault(
         "exchange broke",
         r"NCCL WARN|unhandled system error|unexpectedly disconnected|HorovodInternalError"
         r"|Connection (?:reset by peer|refused|timed out)",
-        "the exchange between the machines broke off",
-        "look at what happened on the other machine at that time: the one that hangs up is seldom the cause",
+        "the connection between the machines broke",
+        "look at what happened on the other machine at that time: the one with the error is seldom the cause",
         4,
     ),
     _fault(
@@ -122,7 +122,7 @@ FAULTS = (
         2,
     ),
 )
-# A piece of a log without any of these holds no fault; looking for a few words is fast.
+# A piece of a log without any of these words holds no fault. Searching for a few words is fast.
 WORDS = (
     b"Error", b"OOM ", b"ut of memory", b"oom-kill", b"bad_alloc", b"No space left", b"can't open",
     b"irectory is ", b"slots available", b"Permission denied (", b"Host key", b"ssh: ", b"ORTE", b"No module",
@@ -132,18 +132,18 @@ WORDS = (
 )  # fmt: skip
 
 
-_LAST_WORDS = re.compile(r"mpirun (?:detected|noticed) that")
-_ECHOES = ("aborted", "stopped")  # may also come after mpirun's last words, of the same start
-# These come before the first step or not at all: if a step follows, they did no harm.
+_MPIRUN_ENDED = re.compile(r"mpirun (?:detected|noticed) that")
+_ECHOES = ("aborted", "stopped")  # may follow mpirun's report of the end of the same start
+# These faults end a start before its first step. If a step follows, they did no harm.
 _AT_THE_START = ("launch failure", "exchange broke")
-MOST_BUFFERED = 100  # lines of steps that were made before a fault, and written to the file after it
+MOST_BUFFERED = 100  # step lines that may appear in the file after a fault though they were printed before
 
 
 class Faults:
     def __init__(self, gathered: Gathered):
         self._run = gathered
-        self._seen: dict[tuple[int, Fault], int] = {}  # start and fault -> lines of steps before it
-        self.is_found = False
+        self._seen: dict[tuple[int, Fault], int] = {}  # start and fault -> number of step lines before it
+        self.is_recognised = False
 
     def line(self, text: str) -> None:
         for fault in FAULTS:
@@ -153,13 +153,13 @@ class Faults:
 
     def _note(self, fault: Fault, text: str) -> None:
         start = self._start_of(fault)
-        if _LAST_WORDS.match(text):
+        if _MPIRUN_ENDED.match(text):
             start.is_over = True
         is_new = (start.number, fault) not in self._seen
         self._seen[start.number, fault] = len(self._run.intervals["step"])
         if not is_new:
             return
-        self.is_found = True
+        self.is_recognised = True
         start.faults.append(fault.kind)
         step = start.last_step or 0
         self._run.event(
@@ -172,7 +172,7 @@ class Faults:
             start.reason = f"{worst.kind}: {worst.meaning}"
 
     def _start_of(self, fault: Fault) -> LoggedStart:
-        """What comes after mpirun's last words is another start, and so is a failed launch after steps."""
+        """The start of a fault: a new one after mpirun has ended, or if a launch fails after steps."""
         start = self._run.start
         is_launch = fault.kind == "launch failure" and start.last_step is not None
         if start.reason != "finished" and (is_launch or start.is_over and fault.kind not in _ECHOES):
@@ -180,7 +180,7 @@ class Faults:
         return start
 
     def finish(self) -> None:
-        """The last start's reason stands in the answer; what became of the others is said besides."""
+        """Settles why each start ended. Faults that a start survived are dropped."""
         by_start: dict[int, list[Fault]] = {}
         for (number, fault), before in self._seen.items():
             fatal = by_start.setdefault(number, [])
@@ -193,12 +193,12 @@ class Faults:
     def _ended(self, start: LoggedStart, faults: list[Fault]) -> None:
         if start.reason == "finished":
             return
-        if not faults:  # it went on
+        if not faults:  # the start survived
             start.reason = None
             return
         worst = max(faults, key=lambda fault: fault.weight)
         start.reason = f"{worst.kind}: {worst.meaning}"
-        made = f"at about step {start.last_step:,}" if start.last_step else "before its first step"
-        text = f"Start {start.number} ended {made} ({worst.kind}): {worst.meaning}"
+        when = f"at about step {start.last_step:,}" if start.last_step else "before its first step"
+        text = f"Start {start.number} ended {when} ({worst.kind}): {worst.meaning}"
         is_last = start.number == len(self._run.starts)
         self._run.remark("duration", "" if is_last else text, worst.advice)

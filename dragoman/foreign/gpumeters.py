@@ -1,4 +1,4 @@
-"""The meters of a run's GPUs, from whatever was found of them."""
+"""Completes the gathered GPU readings of a run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dragoman.foreign.log_facts import ESTIMATED, NAN, Gathered
 
 
 def metered(run: Gathered) -> list[dict[str, Any]]:
-    """Without GPUs that took no part, and with the limit of their type where nobody wrote it down."""
+    """The readings without unused GPUs, and with the power limit of the GPU type if none was recorded."""
     used = {_place(row) for row in run.gpus if row.get("utilisation", NAN) != 0}
     rows = [row for row in run.gpus if _place(row) in used] or run.gpus
     limit = max((kind.watts for kind in gpu_types.named(run.value("device"))), default=NAN)
     if limit != limit or not any(map(_is_bare, rows)):
         return rows
-    run.fact("gpu_meters", "the power limit is that of its type", ESTIMATED)
+    run.fact("gpu_meters", "the usual power limit of this GPU type", ESTIMATED)
     return [row | {"power_limit_watts": limit} if _is_bare(row) else row for row in rows]
 
 

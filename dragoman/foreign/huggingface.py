@@ -1,4 +1,4 @@
-"""Hugging Face: trainer_state.json, which the Trainer writes with every checkpoint."""
+"""Reads trainer_state.json, which Hugging Face's Trainer writes with every checkpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "Hugging Face Trainer"
 LOOKS_FOR = "a Hugging Face trainer_state.json"
-MOST_BYTES = 1 << 26  # JSON takes twenty times its size in memory
+MOST_BYTES = 1 << 26  # parsed JSON takes twenty times its size in memory
 
 
 def is_one(head: bytes) -> bool:
@@ -29,11 +29,10 @@ def read(lines: Lines, gathered: Gathered) -> None:
     steps = gathered.step(state.get("global_step")) or 0
     evaluated = sum(_lasted(row, "eval_runtime", gathered) for row in evaluations if "eval_runtime" in row)
     whole = _lasted(summary, "train_runtime", gathered)
-    if whole <= evaluated:  # a run that went on from a checkpoint: the clock was started anew
+    if whole <= evaluated:  # the run resumed from a checkpoint, which restarts the Trainer's clock
         whole = NAN
-    seconds = (
-        (whole - evaluated) / steps if steps > 0 else NAN
-    )  # the Trainer's clock runs on while it evaluates
+    # the Trainer's clock also runs during evaluations
+    seconds = (whole - evaluated) / steps if steps > 0 else NAN
     last = 0
     for row in history:
         step = gathered.step(row.get("step")) or 0
@@ -54,13 +53,13 @@ def read(lines: Lines, gathered: Gathered) -> None:
         _evaluation(row, scale, gathered)
     _facts(state, summary, gathered)
     if whole == whole:
-        gathered.fact("one_mean", "the Trainer's run time, less evaluations, over its steps")
+        gathered.fact("one_mean", "the Trainer's run time without evaluations, divided by its steps")
         gathered.fact("wall_seconds", whole)
         gathered.remark(
             "step_time",
-            "The Trainer starts its clock anew where it goes on from a checkpoint: then steps took longer",
+            "The Trainer restarts its clock when it resumes from a checkpoint: if it did, steps took longer",
         )
-    # The state of the last checkpoint is written before the summary: all steps are made by then.
+    # A state written with the last checkpoint has no summary, but all its steps are complete.
     gathered.start.reason = "finished" if steps >= number(state.get("max_steps")) > 0 else None
     gathered.source = NAME
 
@@ -71,13 +70,13 @@ def _state(lines: Lines) -> dict[str, Any]:
         parts.append(piece)
         size += len(piece)
         if size > MOST_BYTES:
-            raise LogError(f"a trainer_state.json of over {MOST_BYTES >> 20} MiB", path=lines.path)
-    with reading(
-        lines.path, LogError, "copy the file again: a state that is cut short cannot be read in part"
-    ):
+            raise LogError(
+                f"trainer_state.json is larger than {MOST_BYTES >> 20} MiB, the limit", path=lines.path
+            )
+    with reading(lines.path, LogError, "copy the file again: a file that is cut short cannot be read"):
         state = json.loads(b"".join(parts))
     if not isinstance(state, dict):
-        raise LogError("not a trainer state", path=lines.path)
+        raise LogError("not a trainer state: the file holds no JSON object", path=lines.path)
     return state
 
 
@@ -101,9 +100,9 @@ def _evaluation(row: dict[str, Any], scale: int, gathered: Gathered) -> None:
             step=step,
             attempt=attempt,
             time=NAN,
-            eval_loss=loss if "eval_loss" in row else None,  # not a number: it diverged
+            eval_loss=loss if "eval_loss" in row else None,  # NaN: training diverged
             bleu=bleu if bleu == bleu else None,
-            bleu_signature="as the script computed it" if bleu == bleu else None,
+            bleu_signature="as computed by the training script" if bleu == bleu else None,
             seconds=seconds if seconds == seconds else None,
         )
     )
@@ -120,8 +119,8 @@ def _facts(state: dict[str, Any], summary: dict[str, Any], gathered: Gathered) -
         "huggingface.train_batch_size": "train_batch_size",
         "huggingface.num_train_epochs": "num_train_epochs",
     }
-    found = {ours: count(state.get(theirs)) for ours, theirs in settings.items()}
-    gathered.settings |= {name: value for name, value in found.items() if value}
+    counts = {ours: count(state.get(theirs)) for ours, theirs in settings.items()}
+    gathered.settings |= {name: value for name, value in counts.items() if value}
     flos, steps = number(state.get("total_flos")), number(state.get("global_step"))
     if flos > 0 and steps > 0:
         gathered.fact("flops_per_step", flos / steps)
@@ -131,5 +130,5 @@ def _facts(state: dict[str, Any], summary: dict[str, Any], gathered: Gathered) -
     )
     if samples > 0 and per_second > 0:
         gathered.remark(
-            "step_time", f"About {samples / per_second:,.0f} pairs per step, by the Trainer's own rates"
+            "step_time", f"The Trainer's own rates give about {samples / per_second:,.0f} pairs per step"
         )

@@ -1,4 +1,4 @@
-"""The lines of a file of any size: gzip or not by content, in pieces, whatever bytes are in it."""
+"""Reads the lines of a file of any size in pieces, gzipped or not (by content), with any bytes in it."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import BinaryIO
 from dragoman.errors import UsageError
 
 PIECE_BYTES = 1 << 22
-PACKED_BYTES = 1 << 15  # few: zlib copies the rest of them for every archive that ends in them
-LONGEST_LINE_BYTES = 1 << 20  # what is longer is no line of a log: it is cut
+PACKED_BYTES = 1 << 15  # small: zlib copies the remaining bytes whenever an archive ends among them
+LONGEST_LINE_BYTES = 1 << 20  # longer lines are cut
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 GZIP_MAGIC = b"\x1f\x8b"
-GZIP_DAMAGE = "its gzip data is cut short or damaged; read up to there"
+GZIP_DAMAGE = "the gzip data is cut short or damaged; everything before that was read"
 
 
 class Lines:
-    """Read once, piece by piece: memory stays flat. `damage` says afterwards where reading had to end."""
+    """A file that is read once, piece by piece, in constant memory. `damage` then says what stopped it."""
 
     def __init__(self, path: Path):
         self.path = path
         self.damage: str | None = None
 
     def pieces(self) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Some megabytes at a time, and the lines in them. Carriage returns end lines too (progress bars)."""
+        """Pieces of some megabytes with their lines. Carriage returns end lines, too (progress bars)."""
         rest, is_wide = b"", None
         for data in self.data():
             is_wide = data.startswith(UTF16_MARKS) if is_wide is None else is_wide
-            if is_wide:  # Windows' consoles write so; what a log is read for is in ASCII
+            if is_wide:  # UTF-16, from Windows consoles: the readers look only for ASCII text
                 data = data.replace(b"\0", b"")
             if b"\r" in data:
                 data = data.replace(b"\r", b"\n")
@@ -45,7 +45,7 @@ class Lines:
             yield rest, [rest]
 
     def data(self) -> Iterator[bytes]:
-        """The bytes, unpacked, as they come."""
+        """The unpacked bytes, block by block."""
         with self.path.open("rb") as file:
             start = file.read(2)
             file.seek(0)
@@ -56,7 +56,10 @@ class Lines:
                 yield data
 
     def _unpacked(self, file: BinaryIO) -> Iterator[bytes]:
-        """By hand: Python's reader loses what came before a cut. Several archives may follow each other."""
+        """Unpacks with zlib, because Python's gzip reader loses the data before a cut.
+
+        Several archives may follow each other in one file.
+        """
         unpacker = zlib.decompressobj(wbits=31)
         try:
             while packed := unpacker.unconsumed_tail or unpacker.unused_data or file.read(PACKED_BYTES):
@@ -71,13 +74,13 @@ class Lines:
 
 
 def check_is_file(path: Path) -> None:
-    """A pipe can be read only once, and a device may never end."""
+    """Refuses what is not a regular file: a pipe can be read only once, and a device may never end."""
     if not path.exists():
         raise UsageError("no such file or folder", path=path)
     if not path.is_file():
-        raise UsageError("not a file", path=path, hint="write what it holds to a file first")
+        raise UsageError("not a regular file", path=path, hint="write its content to a file first")
 
 
 def head(path: Path, count: int = 4096) -> bytes:
-    """The first bytes, unpacked."""
+    """The first bytes of a file, unpacked."""
     return next((data[:count] for data in Lines(path).data()), b"")

@@ -1,7 +1,8 @@
-"""What the readers find, as they find it: a heap that `assemble` makes records of.
+"""What the readers gather from files, before `assemble` turns it into records.
 
-Readers only write down what a file says. A fact carries its origin, so that an answer can say whether it was
-in a file (`measured`), told by the user (`given`), taken over from like runs (`assumed`) or worked out.
+Readers only write down what a file says. Each fact has an origin, so that an answer can say whether it was
+found in a file (`measured`), given by the user (`given`), a usual value or one of similar runs (`assumed`),
+or worked out (`estimated`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from dragoman.measure.records import EvaluationRow, Event
 MEASURED, GIVEN, ASSUMED, ESTIMATED = "measured", "given", "assumed", "estimated"
 NAN = float("nan")
 
-# A line of a log speaks for the steps since the line before. Arrays: a long log has millions of lines.
+# A step line of a log covers the steps since the previous one. The columns are arrays, because a long log has
+# millions of lines.
 INTERVAL_COLUMNS = (
-    "step",  # the last of the interval
-    "steps",  # how many it speaks for
+    "step",  # the last step of the interval
+    "steps",  # number of steps in the interval
     "attempt",
-    "seconds",  # of a step, mean over the interval
+    "seconds",  # per step, mean over the interval
     "ended",
     "loss",
     "learning_rate",
@@ -35,8 +37,8 @@ INTERVAL_COLUMNS = (
 )
 
 
-# What no run has. Whatever a log holds beyond these is left out, and said.
-MOST_NUMBER = 1e27  # FLOPs of the largest trainings, and a hundred times more
+# Limits that no real run exceeds. Values beyond them are left out, and a note counts them.
+MOST_NUMBER = 1e27  # a hundred times the FLOPs of the largest trainings
 MOST_STEPS = 10**12
 MOST_RANKS = 100_000
 MOST_STEP_SECONDS = 7 * 86_400.0
@@ -50,64 +52,70 @@ _MOST_DIGITS = 18
 
 
 def number(value: Any) -> float:
-    """A cell of a log as a number; NaN where it is none, and where no run has such a number."""
-    found = _float(value)
-    return found if abs(found) <= MOST_NUMBER else NAN
+    """A value from a log as a number; NaN if it is not a number, or too large for any run."""
+    parsed = _float(value)
+    return parsed if abs(parsed) <= MOST_NUMBER else NAN
 
 
 def printed_loss(value: Any) -> float:
-    """inf where the log says that it is no finite number: training broke down. NaN where it says nothing."""
-    found = _float(value, nothing=None)
-    return NAN if found is None else found if abs(found) <= MOST_LOSS else math.inf
+    """A printed loss: inf if it is not finite (training broke down), NaN if no number was printed."""
+    parsed = _float(value, nothing=None)
+    return NAN if parsed is None else parsed if abs(parsed) <= MOST_LOSS else math.inf
 
 
 def count(value: Any, most: int = MOST_STEPS) -> int | None:
-    """A setting that counts something; None where it does not."""
+    """A setting as a count from 1 to `most`; None if it is not one."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and 1 <= value <= most else None
 
 
 def _float(value: Any, nothing: Any = NAN) -> Any:
     try:
-        found = float(value)
-        return found if abs(found) >= 1 / MOST_NUMBER or found != found else 0.0  # nothing to divide by
+        parsed = float(value)
+        # Tiny numbers become 0, because dividing by them would overflow.
+        return parsed if abs(parsed) >= 1 / MOST_NUMBER or parsed != parsed else 0.0
     except (TypeError, ValueError):
         return nothing
-    except OverflowError:  # a whole number of JSON may have any size
+    except OverflowError:  # integers in JSON may have any size
         return math.inf
 
 
 def bleu_scale(scores: Iterable[float]) -> int:
-    """100 if a run's BLEU was written as fractions. Of all of them: in percent a first one may be below 1."""
+    """100 if a run's BLEU scores are fractions, 1 if they are percent.
+
+    It takes all scores of the run, because the first one may be below 1 percent.
+    """
     return 100 if max(scores, default=0.0) <= 1 else 1
 
 
 @dataclass
 class LoggedStart:
-    """One start of the run. Times are NaN where the log holds none."""
+    """One start of the run. Times are NaN if the log holds none."""
 
     number: int
     started: float = NAN
     ended: float = NAN
-    first_step: int | None = None  # None: it never made a step
+    first_step: int | None = None  # None: it made no step
     last_step: int | None = None
     reason: str | None = None  # why it ended
     faults: list[str] = field(default_factory=list)  # kinds, in order of appearance
-    is_over: bool = False  # the launcher has said its last words
+    is_over: bool = False  # mpirun has reported its end
 
 
 @dataclass(frozen=True)
 class Remark:
-    """Something that an answer should say besides."""
+    """A sentence to add to an answer."""
 
-    id: str  # of the finding
+    id: str  # the id of the finding
     text: str
     advice: str = ""
 
 
 @dataclass
 class Gathered:
-    source: str = ""  # the program whose log it is
+    """Everything that the readers took from the files of one run."""
+
+    source: str = ""  # the program that wrote the log
     facts: dict[str, tuple[Any, str]] = field(default_factory=dict)  # name -> value, origin
     settings: dict[str, Any] = field(default_factory=dict)
     starts: list[LoggedStart] = field(default_factory=list)
@@ -116,16 +124,16 @@ class Gathered:
     )
     evaluations: list[EvaluationRow] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    nics: list[dict[str, Any]] = field(default_factory=list)  # rows of the tables, host as a name
+    nics: list[dict[str, Any]] = field(default_factory=list)  # table rows; `host` is a name
     hosts: list[dict[str, Any]] = field(default_factory=list)
     gpus: list[dict[str, Any]] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
-    found: dict[str, str] = field(default_factory=dict)  # file -> what it turned out to be
-    notes: list[str] = field(default_factory=list)  # what was wrong with a file
-    left_out: Counter[str] = field(default_factory=Counter)  # what of the file being read, and how often
+    file_kinds: dict[str, str] = field(default_factory=dict)  # file -> the kind it was recognised as
+    notes: list[str] = field(default_factory=list)  # problems with files
+    left_out: Counter[str] = field(default_factory=Counter)  # counts of what was skipped in the current file
 
     def fact(self, name: str, value: Any, origin: str = MEASURED) -> None:
-        """Later files and the user's own words replace what was known."""
+        """Sets a fact and its origin, replacing an earlier value. None changes nothing."""
         if value is not None:
             self.facts[name] = (value, origin)
 
@@ -137,7 +145,7 @@ class Gathered:
 
     @property
     def start(self) -> LoggedStart:
-        """The newest; the first one is made when something happens in it."""
+        """The newest start; the first one is created on demand."""
         return self.starts[-1] if self.starts else self.begin()
 
     def begin(self) -> LoggedStart:
@@ -148,7 +156,7 @@ class Gathered:
         return self.starts[-1]
 
     def interval(self, step: int, steps: int, seconds: float, **values: float) -> None:
-        """The steps up to `step`. A step that falls back belongs to a new start."""
+        """Adds a line that covers `steps` steps up to `step`. If `step` falls back, a new start begins."""
         if self.start.last_step is not None and step <= self.start.last_step:
             self.begin()
         start = self.start
@@ -172,25 +180,26 @@ class Gathered:
         else:
             self.events.append(event)
 
-    # --- cells of a log, each left out and counted where it cannot be true
+    # --- values of a log; impossible ones are left out and counted
 
     def number(self, value: Any) -> float:
-        found = _float(value)
-        if abs(found) > MOST_NUMBER:
+        """A number; NaN if it is not a number, not finite or too large."""
+        parsed = _float(value)
+        if abs(parsed) > MOST_NUMBER:
             self.left_out["numbers that are not finite or too large"] += 1
             return NAN
-        return found
+        return parsed
 
     def step(self, value: Any) -> int | None:
-        """The number of a step; None where it is none."""
-        found = self.number(value)
-        if found != found or 0 <= found <= MOST_STEPS:
-            return int(found) if found == found else None
-        self.left_out["step numbers that no run has"] += 1
+        """The number of a step; None if it is not a possible one."""
+        parsed = self.number(value)
+        if parsed != parsed or 0 <= parsed <= MOST_STEPS:
+            return int(parsed) if parsed == parsed else None
+        self.left_out["impossible step numbers"] += 1
         return None
 
     def whole(self, digits: str, most: int = MOST_STEPS) -> int | None:
-        """A count, perhaps with commas. By length first: Python refuses to read thousands of digits."""
+        """A count, perhaps with commas; None if it is too large. Python cannot parse thousands of digits."""
         plain = digits.replace(",", "").lstrip("0")
         if len(plain) <= _MOST_DIGITS and (value := int(plain or "0")) <= most:
             return value
@@ -198,21 +207,21 @@ class Gathered:
         return None
 
     def lasting(self, seconds: float, most: float = MOST_STEP_SECONDS) -> float:
-        """A duration; NaN where it is negative or too long to be true."""
+        """A duration; NaN if it is negative or impossibly long."""
         if seconds == seconds and not 0 <= seconds <= most:
             self.left_out["durations that are negative or too long"] += 1
             return NAN
         return seconds
 
     def dated(self, time: float) -> float:
-        """A Unix time; NaN where no training was."""
+        """A Unix time; NaN if it is before 2000 or after 2100."""
         if time == time and not DATES[0] <= time <= DATES[1]:
             self.left_out["dates before 2000 or after 2100"] += 1
             return NAN
         return time
 
     def near(self, times: Sequence[float]) -> list[float]:
-        """Unix times of one start; NaN for those a year and more from most others: a clock that was wrong."""
+        """The Unix times of one start, with NaN for those over a year from their median (a wrong clock)."""
         dates = [time for time in times if time >= DATES[0]]
         middle = median(dates) if dates else NAN
         is_off = [time >= DATES[0] and abs(time - middle) > YEAR for time in times]
@@ -220,8 +229,8 @@ class Gathered:
             self.left_out["dates years away from the others"] += sum(is_off)
         return [NAN if off else time for time, off in zip(times, is_off, strict=True)]
 
-    def say_what_was_left_out(self, path: Path | None = None) -> None:
-        """At the end of a file; without one, of all of them."""
+    def note_what_was_left_out(self, path: Path | None = None) -> None:
+        """Adds a note with what was left out of this file, or of all files, and resets the counts."""
         if self.left_out:
             where = f"{path}: " if path else ""
             parts = [f"{what} ({count:,})" for what, count in self.left_out.items()]

@@ -1,4 +1,4 @@
-"""nmon recordings. Units are the format's own: the header says KB/s, and nmon's KB is 1,024 bytes."""
+"""Reads nmon recordings. Their header gives rates in KB/s, and nmon's KB is 1,024 bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEGINS = (
 )
 
 KB = 1024
-_MOST_ROWS = 1_000_000  # a second's recording of six days; longer ones are for other tools
+_MOST_ROWS = 1_000_000  # six days at one snapshot per second
 _PARTITION = re.compile(r"(xvd|sd|vd|nvme\d+n\d+p)[a-z]*\d+")
 _SNAPSHOT = re.compile(r"T\d+")
 _SCREEN = re.compile(r"^\W*(\w+) +(\d+\.\d) +(\d+\.\d) +\d+\.\d +\d+\.\d ")
@@ -29,10 +29,10 @@ class Nmon:
         self._time = NAN
         self._columns: dict[str, list[str]] = {}
         self._on_screen = False
-        self._label = ""  # of the snapshot whose time is known
-        self._undated: dict[str, list[dict[str, Any]]] = {}  # rows that came before it, in a sorted file
+        self._label = ""  # label of the newest snapshot, whose time is self._time
+        self._undated: dict[str, list[dict[str, Any]]] = {}  # rows before their snapshot's time (sorted file)
         self._is_headless = False
-        self.is_found = False
+        self.is_recognised = False
 
     def line(self, text: str) -> None:
         if "Recv=KB/s" in text:
@@ -45,7 +45,7 @@ class Nmon:
         if cells[0] == "AAA" and len(cells) > 2:
             self._about(cells[1], cells[2])
         elif cells[0] == "ZZZZ" and len(cells) > 3:
-            self.is_found = True
+            self.is_recognised = True
             self._label, self._time = cells[1], self._run.dated(_moment(cells[3], cells[2]))
             for row in self._undated.pop(self._label, []):
                 row["time"] = self._time - self._interval
@@ -59,7 +59,7 @@ class Nmon:
 
     def _about(self, name: str, value: str) -> None:
         if name == "progname" and value.startswith("nmon"):
-            self.is_found = True
+            self.is_recognised = True
         elif name == "host":
             self._host = value.strip()
         elif name == "interval":
@@ -81,7 +81,7 @@ class Nmon:
             busy = columns.get("User%", NAN) + columns.get("Sys%", NAN)
             self._keep(self._run.hosts, base | {"cpu_share": busy / 100})
         elif table in ("DISKREAD", "DISKWRITE"):
-            # Partitions repeat what their disks counted.
+            # Without partitions: the disks they are on count the same bytes.
             whole = [value for name, value in columns.items() if not _PARTITION.fullmatch(name)]
             key = "disk_read_bytes" if table == "DISKREAD" else "disk_written_bytes"
             self._keep(self._run.hosts, base | {key: KB * sum(value for value in whole if value == value)})
@@ -93,13 +93,13 @@ class Nmon:
             self._undated.setdefault(label, []).append(row)
 
     def _screen(self, text: str) -> None:
-        """A line pasted from nmon's screen, under its header."""
-        found = _SCREEN.match(text) if self._on_screen else None
-        if not found or not self._has_room():
+        """Reads a line that was pasted from nmon's screen, below its header."""
+        match = _SCREEN.match(text) if self._on_screen else None
+        if not match or not self._has_room():
             return
-        self.is_found = True
-        row = {"host": self._host, "time": NAN, "span": 1.0, "interface": found[1]}
-        sent, received = self._run.number(found[3]), self._run.number(found[2])
+        self.is_recognised = True
+        row = {"host": self._host, "time": NAN, "span": 1.0, "interface": match[1]}
+        sent, received = self._run.number(match[3]), self._run.number(match[2])
         self._run.nics.append(row | {"sent_bytes": KB * sent, "received_bytes": KB * received})
 
     def _has_room(self) -> bool:
@@ -109,11 +109,11 @@ class Nmon:
         return False
 
     def finish(self) -> None:
-        """A cut recording just has fewer rows; without its head the columns have no names."""
-        if self.is_found and self._is_headless:
+        """Notes that the beginning of a recording, with the names of its columns, was cut off."""
+        if self.is_recognised and self._is_headless:
             self._run.notes.append(
-                "an nmon recording without its head: whose bytes its NET lines count, and in which unit, "
-                "is not known (the lines before the first ZZZZ say it)"
+                "the beginning of an nmon recording is missing: the interfaces and units of its NET lines "
+                "(given by the lines before the first ZZZZ) are unknown"
             )
 
 
@@ -121,7 +121,7 @@ _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT",
 
 
 def _moment(date: str, time: str) -> float:
-    """30-JUN-2019, 06:48:29; by hand, for month names depend on the reader's language."""
+    """The Unix time of 30-JUN-2019 and 06:48:29. strptime's month names would depend on the user's locale."""
     try:
         day, month, year = date.strip().split("-")
         hour, minute, second = map(int, time.split(":"))

@@ -1,4 +1,4 @@
-"""What nvidia-smi says: its table, `dmon`, and csv queries."""
+"""Reads the output of nvidia-smi: its table, `dmon`, and csv queries."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ BEGINS = (
 )
 
 MIB = 2**20
-_NAME = re.compile(
-    r"^\| +(\d+) +(\S+(?: \S+)*) +(?:On|Off|N/A) +\| +[0-9A-Fa-f]{4,8}:"
-)  # the bus: no process
+# The bus id at the end tells a GPU's line from a process's.
+_NAME = re.compile(r"^\| +(\d+) +(\S+(?: \S+)*) +(?:On|Off|N/A) +\| +[0-9A-Fa-f]{4,8}:")
 _METERS = re.compile(
     r"(?:(?<!\d)(\d+)C +)?P\d+ +(\d+|N/A|ERR!)W? / +(\d+|N/A|ERR!)W? +\| +"
     r"(\d+)MiB / +(\d+)MiB +\| +(\d+|N/A)%?"
 )
-_CSV = {  # column of a query, without its unit -> column of ours, factor
+_CSV = {  # column of a query, without its unit -> our column, factor
     "utilization.gpu": ("utilisation", 0.01),
     "power.draw": ("power_watts", 1.0),
     "power.draw.average": ("power_watts", 1.0),
@@ -53,7 +52,7 @@ class Nvidia:
         self._gpu = 0
         self._dmon: list[str] = []
         self._csv: list[str] = []
-        self.is_found = False
+        self.is_recognised = False
 
     def line(self, text: str) -> None:
         if len(self._run.gpus) >= _MOST_ROWS:
@@ -116,7 +115,7 @@ class Nvidia:
         self._add(**row)
 
     def _unnamed(self, text: str) -> None:
-        """A query without its header: the units tell watts (the limit is larger) and a lone percentage."""
+        """Reads a query without its header by units: watts (the limit is larger) and a single percentage."""
         watts = sorted(map(self._run.number, _WATTS.findall(text)))
         shares = [self._run.number(share) for share in _PERCENT.findall(text)]
         row = {"power_watts": watts[0], "power_limit_watts": watts[1] if len(watts) == 2 else NAN}
@@ -124,16 +123,16 @@ class Nvidia:
             self._add(**row, utilisation=shares[0] / 100 if len(shares) == 1 else NAN)
 
     def _add(self, **row: Any) -> None:
-        self.is_found = True
-        gpu = row.pop("gpu", NAN)  # a query may leave it out
+        self.is_recognised = True
+        gpu = row.pop("gpu", NAN)  # a query may lack it
         row["gpu"] = gpu if 0 <= gpu <= MOST_RANKS else 0
         self._run.gpus.append({"host": "", "time": NAN, "span": 1.0, **row})
 
     def finish(self) -> None:
-        """Nothing is left open."""
+        """Does nothing: every line is complete by itself."""
 
 
 def _dmon_time(cells: dict[str, str]) -> float:
-    """With `-o DT`: 20200626 and 16:00:01. A time without its day is none."""
+    """The Unix time of a line of `dmon -o DT` (20200626, 16:00:01); NaN if the date is missing."""
     day = cells.get("Date", "")
     return moment(f"{day[:4]}-{day[4:6]}-{day[6:]} {cells.get('Time', '')}")

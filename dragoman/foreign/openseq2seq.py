@@ -1,7 +1,7 @@
-"""OpenSeq2Seq: what its training prints, which `nohup` keeps in nohup.out.
+"""Reads the training output of OpenSeq2Seq, which `nohup` writes to nohup.out.
 
-`time per step` is the time since the line before, over the steps between: evaluations in between are in it.
-The first one, at step 0, holds the start instead: session, first evaluation, first step.
+`time per step` is the time since the previous line divided by the steps between them, so it includes
+evaluations. The first one, at step 0, is the start-up instead: session, first evaluation, first step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dragoman.measure.records import EvaluationRow, Event
 
 NAME = "OpenSeq2Seq"
 LOOKS_FOR = "OpenSeq2Seq's training lines"
-# Bytes that a line begins with, after a tag that mpirun may have put before it.
+# How a line begins, without any tag of mpirun before it.
 BEGINS = rb"\*\*\* (?! {4}\*)|time per step|[ {]+'\w+': "
 
 _STEP = re.compile(r"(?:Epoch \d+, )?[Gg]lobal step (\d+):")
@@ -31,31 +31,31 @@ _COUNTS = (
     ("objects_per_second", re.compile(r"Avg objects per second: ([\d.]+)")),
 )
 TEACHER_FORCED = (
-    "OpenSeq2Seq's Eval_BLEU{scores} is computed with the reference fed to the decoder word by word "
-    "(teacher forcing): it is not the BLEU of translations and cannot be compared with one"
+    "OpenSeq2Seq computes Eval_BLEU{scores} with the reference fed to the decoder word by word "
+    "(teacher forcing): it is not a BLEU of translations and cannot be compared with one"
 )
 
 
 class OpenSeq2Seq:
-    """Takes lines in order; knows which start of the run it is in."""
+    """Reads lines in order, and keeps track of the start of the run that they belong to."""
 
     def __init__(self, gathered: Gathered):
         self._run = gathered
-        self._step: int | None = None  # whose line was begun, but not its time
+        self._step: int | None = None  # step of a line whose time is still to come
         self._loss = NAN
-        self._clock = NAN  # seconds since the start's first sign
-        self._last_step: int | None = None  # of a complete line
-        self._is_fresh = False  # the start was seen, and no line of a step since
-        self._before = len(gathered.intervals["steps"])  # lines of other files
-        self._is_tail = False  # no start was seen before the first line
-        self._opening: set[str] = set()  # lines of the newest start that say so
+        self._clock = NAN  # seconds since the first line of this start
+        self._last_step: int | None = None  # step of the newest complete line
+        self._is_fresh = False  # the start was logged, but no step of it yet
+        self._before = len(gathered.intervals["steps"])  # step lines of other files
+        self._is_tail = False  # the log begins after the start
+        self._opening: set[str] = set()  # beginnings of the lines that announced the newest start
         self._in_config = False
         self._section = ""
         self._config: dict[str, Any] = {}
         self._evaluation: EvaluationRow | None = None
         self._scores: list[float] = []
-        self._tokens = {side: (0, 0) for side in _PAIRS}  # of the printed examples: sentences, pieces
-        self.is_found = False
+        self._tokens = {side: (0, 0) for side in _PAIRS}  # sentences and pieces of the printed examples
+        self.is_recognised = False
 
     def line(self, text: str) -> None:
         if text.startswith("***"):
@@ -68,7 +68,7 @@ class OpenSeq2Seq:
     def _starred(self, text: str) -> None:
         self._in_config = text.startswith("Training config:")
         if step := _STEP.search(text):
-            self.is_found, self._step = True, self._run.whole(step[1])
+            self.is_recognised, self._step = True, self._run.whole(step[1])
             loss = _LOSS.search(text)
             self._loss = printed_loss(loss[1]) if loss else NAN
             self._paced(text)
@@ -87,24 +87,27 @@ class OpenSeq2Seq:
             self._counted(text)
 
     def _counted(self, text: str) -> None:
-        """Lines that name one number."""
+        """Reads a line with a single number."""
         run = self._run
         for name, pattern in _COUNTS:
-            if not (found := pattern.match(text)):
+            if not (match := pattern.match(text)):
                 continue
-            self.is_found = True
-            if name == "ranks":  # NCCL knows better where it speaks
-                rank = run.whole(found[1], MOST_RANKS - 1)
+            self.is_recognised = True
+            if name == "ranks":  # NCCL's lines are more reliable if there are any
+                rank = run.whole(match[1], MOST_RANKS - 1)
                 if run.origin("rank_hosts") == "" and rank is not None:
                     run.fact("ranks", max(rank + 1, run.value("ranks") or 0))
             elif name == "parameters":
-                run.fact(name, run.whole(found[1]))
-            elif (value := run.number(found[1])) == value:
+                run.fact(name, run.whole(match[1]))
+            elif (value := run.number(match[1])) == value:
                 run.fact(name, value)
 
     def _began(self, words: str) -> None:
-        """Different ones of these lines stand at one start; one that has made steps, or failed, is over."""
-        self.is_found = self._is_fresh = True
+        """Handles a line that announces a start.
+
+        A start has several such lines, each once. They begin a new start if the last made steps or failed.
+        """
+        self.is_recognised = self._is_fresh = True
         start = self._run.start
         has_failed = start.reason and (start.is_over or start.reason == "finished" or words in self._opening)
         if start.last_step is not None or has_failed:
@@ -115,10 +118,10 @@ class OpenSeq2Seq:
         self._opening.add(words)
 
     def _setting(self, text: str) -> None:
-        found = _SETTING.match(text)
-        if not found:
+        match = _SETTING.match(text)
+        if not match:
             return
-        name, opens, value = found[1], found[2], found[3].rstrip(",}")
+        name, opens, value = match[1], match[2], match[3].rstrip(",}")
         if text[:2] in (" '", "{'"):  # not nested
             self._section = f"{name}." if opens else ""
             if not opens:
@@ -129,11 +132,11 @@ class OpenSeq2Seq:
         self._config[f"{self._section}{name}"] = _literal(value.strip())
 
     def _paced(self, text: str) -> None:
-        found = _PACE.search(text)
-        if not found or self._step is None:
+        match = _PACE.search(text)
+        if not match or self._step is None:
             return
         run = self._run
-        seconds = 3600 * run.number(found[1]) + 60 * run.number(found[2]) + run.number(found[3])
+        seconds = 3600 * run.number(match[1]) + 60 * run.number(match[2]) + run.number(match[3])
         step, self._step = self._step, None
         if self._last_step is not None and step <= self._last_step:
             self._run.begin()
@@ -148,7 +151,7 @@ class OpenSeq2Seq:
         if self._last_step is None and len(self._run.intervals["steps"]) == self._before:
             self._is_tail = not is_start
         if is_start:
-            # The start, spread over an interval that was not made: no step's time.
+            # This is start-up time divided by steps that were not made, so no step gets a time.
             self._run.event(
                 Event(
                     time=0.0, attempt=self._run.start.number, step=step, kind="startup", seconds=self._clock
@@ -161,7 +164,7 @@ class OpenSeq2Seq:
         self._finish_evaluation()
 
     def _mend_first(self, interval: int) -> None:
-        """A log that begins in the middle: its first line speaks for as many steps as its second."""
+        """Corrects the first line of a log that begins in the middle: it covers as many steps as the next."""
         steps = self._run.intervals["steps"]
         if not self._is_tail or len(steps) != self._before + 1:
             return
@@ -173,7 +176,7 @@ class OpenSeq2Seq:
             self._run.start.first_step = max(0, first - int(more))
 
     def _evaluation_step(self) -> int:
-        """Evaluations come at multiples of eval_steps, between two printed steps."""
+        """The step of an evaluation: a multiple of eval_steps between two printed steps."""
         if self._last_step is None:
             return 0
         every, last = self._count("eval_steps"), self._last_step
@@ -188,8 +191,8 @@ class OpenSeq2Seq:
 
     def _evaluated(self, text: str) -> None:
         value = self._run.number(text.rpartition(":")[2].strip())
-        self.is_found = True
-        if self._evaluation is None:  # a log that begins in the middle of it
+        self.is_recognised = True
+        if self._evaluation is None:  # the log begins in the middle of an evaluation
             self._evaluation = EvaluationRow(step=self._evaluation_step(), attempt=0, time=NAN)
         if text.startswith("Validation"):
             self._evaluation.eval_loss = value
@@ -197,11 +200,11 @@ class OpenSeq2Seq:
             self._scores.append(value)
 
     def _finish_evaluation(self) -> None:
-        """Kept once the next step is printed, so that it belongs to the right start."""
+        """Adds the pending evaluation. Called when the next step is printed, which tells the right start."""
         if self._evaluation is None:
             return
         row, self._evaluation = self._evaluation, None
-        row.step = row.step or self._last_step or 0  # made before the first line of a start that went on
+        row.step = row.step or self._last_step or 0  # 0: a resumed start evaluates before its first line
         row.attempt = self._run.start.number
         if row.eval_loss is not None:
             row.time = self._clock
@@ -210,12 +213,12 @@ class OpenSeq2Seq:
     def _example(self, text: str) -> None:
         sentences, pieces = self._tokens[text[:12]]
         words = text.partition("]:")[2].split()
-        # `<s>` is fed, not predicted; `</s>` is a token.
+        # `<s>` is an input and not predicted; `</s>` counts as a token.
         self._tokens[text[:12]] = (sentences + 1, pieces + len(words) - (words[:1] == ["<s>"]))
 
     def finish(self) -> None:
-        """What only the whole log tells."""
-        if not self.is_found:
+        """Adds the facts that need the whole log."""
+        if not self.is_recognised:
             return
         self._finish_evaluation()
         run = self._run
@@ -229,12 +232,12 @@ class OpenSeq2Seq:
         if self._scores:
             first, last = self._scores[0], self._scores[-1]
             run.fact("teacher_forced_bleu", last)
-            scores = f" (at the first evaluation {first:.4g}, at the last {last:.4g})"
+            scores = f" ({first:.4g} at the first evaluation, {last:.4g} at the last)"
             run.remark("convergence", TEACHER_FORCED.format(scores=scores))
 
 
 def _settings(run: Gathered, config: dict[str, Any]) -> None:
-    """The printed config, under the names that our own settings have where they mean the same."""
+    """Adds the printed config, under our own setting names where they mean the same."""
     names = {
         "train.steps": "max_steps",
         "evaluate.every": "eval_steps",
@@ -265,8 +268,8 @@ def _settings(run: Gathered, config: dict[str, Any]) -> None:
     ]:
         run.remark(
             "training_set",
-            f"The log names the files ({', '.join(files)}) and not their sizes",
-            "`wc -l -c` on the files that the log names gives lines and bytes",
+            f"The log names the files ({', '.join(files)}) but not their sizes",
+            "run `wc -l -c` on the files that the log names to get lines and bytes",
         )
 
 

@@ -1,7 +1,7 @@
-"""Files to what they hold: recognised by their content, and text given to every reader of lines at once.
+"""Recognises files by their content and passes them to the readers.
 
-A log is seldom one program's alone, so all readers look at every line; one alternation of what their lines
-begin with keeps that fast, and nothing is kept but what they take.
+A log often holds the output of several programs, so each line goes to the reader that recognises it. One
+regular expression with the beginnings of all known lines keeps that fast. Other lines are not kept.
 """
 
 from __future__ import annotations
@@ -35,49 +35,51 @@ _MATCH = re.compile(
         for number, module in enumerate((openseq2seq, fairseq, nmon, nvidia, cluster))
     )
 ).match
-_LONGEST_LINE = 20_000  # bytes of a line that are looked at
+_LONGEST_LINE = 20_000  # bytes of a line that are read
 _CHECKPOINT_PARTS = re.compile(r"\.(data-\d+-of-\d+|meta)$")
 
 
 class LineReader(Protocol):
-    is_found: bool
+    """A reader of one program's lines. `is_recognised` is true once it has seen such a line."""
+
+    is_recognised: bool
 
     def line(self, text: str) -> None: ...
     def finish(self) -> None: ...
 
 
 def read(paths: Sequence[Path]) -> Gathered:
-    """What the files hold together. A file that holds nothing known is noted; none at all is an error."""
+    """Everything that the files hold. Notes each file that is not recognised; raises if none is."""
     gathered = Gathered()
     damaged: list[LogError] = []
-    for path in sorted(_files(paths), key=_rank):
+    for path in sorted(_files(paths), key=_priority):
         try:
             kind = _read_one(path, gathered)
-        except LogError as error:  # the others may tell enough
+        except LogError as error:  # the other files may be enough
             damaged.append(error)
             gathered.notes.append(f"{error.where}: {error.what}")
             continue
         finally:
-            gathered.say_what_was_left_out(path)
+            gathered.note_what_was_left_out(path)
         if kind:
-            gathered.found[str(path)] = kind
+            gathered.file_kinds[str(path)] = kind
         else:
             gathered.notes.append(_nothing(path))
-    if not gathered.found and damaged:
+    if not gathered.file_kinds and damaged:
         raise damaged[0]
-    if not gathered.found:
-        hint = "give the training's log itself, or facts by options (dragoman diagnose --help)"
+    if not gathered.file_kinds:
+        hint = "give the log of the training itself, or give facts as options (dragoman diagnose --help)"
         raise LogError(_nothing(*paths), hint=hint)
     return gathered
 
 
 def _nothing(*paths: Path) -> str:
-    looked = ", ".join(module.LOOKS_FOR for module in LOOKED_FOR)
-    return f"nothing recognised in {', '.join(map(str, paths))}: looked for {looked}"
+    known = ", ".join(module.LOOKS_FOR for module in LOOKED_FOR)
+    return f"nothing recognised in {', '.join(map(str, paths))}: diagnose reads {known}"
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Files as given; in folders, those whose names are known."""
+    """The given files, and the files with known names in the given folders."""
     for path in paths:
         if not path.is_dir():
             check_is_file(path)
@@ -90,8 +92,8 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             (file for file in inside if file.suffix == ".json"), key=lambda file: file.stat().st_size
         )
         yield from (file for file in inside if file not in indexes and file not in states)
-        yield from indexes[-1:]  # the newest checkpoint; the others are like it
-        yield from states[-1:]  # the longest history holds the others
+        yield from indexes[-1:]  # only the newest checkpoint; the others are like it
+        yield from states[-1:]  # only the longest history, which includes the others
         if not inside:
             yield path
 
@@ -106,23 +108,23 @@ def _is_known_name(name: str) -> bool:
 
 
 def _has_finer(path: Path) -> bool:
-    """fairseq writes the same curves once an epoch (train) and once an interval (train_inner)."""
+    """Whether a finer file exists: fairseq writes curves per epoch (train) and per interval (train_inner)."""
     folder = path.parent
     return "tfevents" in path.name and folder.name == "train" and (folder.parent / "train_inner").is_dir()
 
 
 def _checkpoint_step(path: Path) -> int:
-    found = re.search(r"-(\d+)\.index$", path.name)
-    return int(found[1]) if found else -1
+    match = re.search(r"-(\d+)\.index$", path.name)
+    return int(match[1]) if match else -1
 
 
-def _rank(path: Path) -> int:
-    """Logs before curves: where both tell of the steps, the log is finer."""
+def _priority(path: Path) -> int:
+    """Sorts logs before TensorBoard curves, because a log describes the steps in more detail."""
     return 1 if "tfevents" in path.name else 0
 
 
 def _read_one(path: Path, gathered: Gathered) -> str | None:
-    """What the file turned out to be; None if nothing known."""
+    """Reads a file and returns its kind; None if it is not recognised."""
     if path.is_dir():
         return None
     start, lines = head(path), Lines(path)
@@ -131,7 +133,8 @@ def _read_one(path: Path, gathered: Gathered) -> str | None:
         return "TensorFlow checkpoint index"
     if _CHECKPOINT_PARTS.search(path.name):
         index = path.with_name(_CHECKPOINT_PARTS.sub("", path.name) + ".index")
-        return "part of a TensorFlow checkpoint" if str(index) in gathered.found or index.exists() else None
+        is_known = str(index) in gathered.file_kinds or index.exists()
+        return "part of a TensorFlow checkpoint" if is_known else None
     with reading(path, LogError):
         kind = _lines(start, lines, gathered)
     if lines.damage:
@@ -156,29 +159,29 @@ def _text(lines: Lines, gathered: Gathered) -> str | None:
         nvidia.Nvidia(gathered),
         cluster.LoggedCluster(gathered),
     ]
-    takers = {f"r{number}": reader.line for number, reader in enumerate(readers)}
+    line_methods = {f"r{number}": reader.line for number, reader in enumerate(readers)}
     failures = faults.Faults(gathered)
     for piece, rows in lines.pieces():
         rows = unwrapped(piece, rows)
         matches = list(map(_MATCH, rows))
-        # Words of faults are looked for in all other lines at once; few pieces of a log hold any.
+        # Search the words of faults in all other lines at once, because few pieces of a log hold any.
         others = b"\n".join(
-            [row for row, found in zip(rows, matches, strict=True) if not found and row[:3] != b"***"]
+            [row for row, match in zip(rows, matches, strict=True) if not match and row[:3] != b"***"]
         )
         words = [word for word in faults.WORDS if word in others]
-        for row, found in zip(rows, matches, strict=True):
-            if found:
-                takers[found.lastgroup or ""](_decoded(row, gathered))
+        for row, match in zip(rows, matches, strict=True):
+            if match:
+                line_methods[match.lastgroup or ""](_decoded(row, gathered))
             elif words and row[:3] != b"***" and any(word in row for word in words):
                 failures.line(_decoded(row, gathered))
     for reader in (*readers, failures):
         reader.finish()
-    names = [name for name, reader in zip(_NAMES, readers, strict=True) if reader.is_found]
-    names += ["errors"] if failures.is_found else []
+    names = [name for name, reader in zip(_NAMES, readers, strict=True) if reader.is_recognised]
+    names += ["errors"] if failures.is_recognised else []
     return ", ".join(names) or None
 
 
 def _decoded(row: bytes, gathered: Gathered) -> str:
     if len(row) > _LONGEST_LINE:
-        gathered.left_out[f"ends of lines of over {_LONGEST_LINE:,} bytes"] += 1
+        gathered.left_out[f"ends of lines with over {_LONGEST_LINE:,} bytes"] += 1
     return row[:_LONGEST_LINE].decode("utf-8", "replace").rstrip()

@@ -1,4 +1,4 @@
-"""What is known of a foreign run as a whole: placed, worked out and estimated, each with its origin."""
+"""The facts of another program's run as a whole: read, worked out or estimated, each with its origin."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from dragoman.foreign import computing, tensorboard
 from dragoman.foreign.log_facts import ASSUMED, ESTIMATED, GIVEN, Gathered
 from dragoman.measure.records import RunFacts, Table
 
-BUSY_SHARE = 0.5  # of the busiest tenth: rows above it saw training, the others start and end
-PER_MACHINE = (1, 2, 4, 8)  # GPUs of a machine, as they are rented
-# Of a parameter: frameworks sum in fp32, also in mixed precision, unless a log says otherwise.
+BUSY_SHARE = 0.5  # of the busiest tenth's rate: rows above it are training, the others its start and end
+PER_MACHINE = (1, 2, 4, 8)  # usual numbers of GPUs in a rented machine
+# Bytes per parameter: frameworks exchange gradients in fp32, even in mixed precision, unless a log says
+# otherwise.
 GRADIENT_BYTES = 4
 
 
 def run_facts(run: Gathered, name: str, intervals: Table, per_row: int) -> RunFacts:
+    """The run's facts for its records. `per_row` is the number of steps that a row stands for."""
     _gradients(run)
     timed = intervals["seconds"][np.isfinite(intervals["seconds"])]
     step = float(timed.mean()) if len(timed) else run.value("given_step_seconds")
@@ -62,7 +64,7 @@ def run_facts(run: Gathered, name: str, intervals: Table, per_row: int) -> RunFa
     return facts
 
 
-# Facts whose origin a reader should know.
+# The facts whose origin the report shows.
 ORIGINS = (
     "ranks", "machines", "device", "parameters", "gradient_bytes", "precision", "pairs_per_rank",
     "link_bits_per_second", "nic_bytes_per_second", "gpu_meters", "given_steps", "given_step_seconds",
@@ -71,16 +73,16 @@ ORIGINS = (
 
 
 def _placed(ranks: int | None, machines: int | None) -> list[int]:
-    """Ranks in order, each machine full before the next, as launchers place them."""
+    """The machine of each rank. Launchers fill one machine before the next."""
     if not ranks or not machines:
         return []
     return [rank * machines // ranks for rank in range(ranks)]
 
 
 def _usual_ranks(run: Gathered, machines: int, step: float | None) -> int:
-    """Where nobody said it: as many on each machine as a reading of the interface fits best, else one.
+    """Guesses the number of ranks: the one per machine that fits a network reading best, else one each.
 
-    One per machine sends least, so that no bottleneck is told of bytes that were never sent.
+    One rank per machine sends the least, so the guess cannot invent a network bottleneck.
     """
     gradients, rate = run.value("gradient_bytes"), run.value("nic_bytes_per_second")
     each, origin = 1, ASSUMED
@@ -99,7 +101,7 @@ def _gradients(run: Gathered) -> None:
 
 
 def _step_settings(run: Gathered) -> None:
-    """What a step is, in the words of our own settings."""
+    """Describes the size of a step with our own settings."""
     pairs, ranks = run.value("pairs_per_rank"), run.value("ranks")
     if pairs and ranks:
         each = int(pairs / (run.value("microbatches_per_rank") or 1))
@@ -112,7 +114,7 @@ def _card(run: Gathered) -> dict[str, Any]:
 
 
 def _traffic(run: Gathered, facts: RunFacts, step: float | None) -> None:
-    """A rate for where counters and steps do not lie over each other, or nobody kept any."""
+    """Adds a network rate for runs whose network counters are missing or not recorded during the steps."""
     moved = (
         bytes_per_host(facts.rank_hosts, facts.gradient_bytes)
         if facts.rank_hosts and facts.gradient_bytes
@@ -122,14 +124,14 @@ def _traffic(run: Gathered, facts: RunFacts, step: float | None) -> None:
         run.fact("nic_bytes_per_second", _plateau(run))
     written = run.value("nic_readings")
     if written and moved and step and run.value("nic_bytes_per_second") is None:
-        found = best(written, moved / step)[1]
-        if found:
-            origin = run.origin("nic_readings") if found.as_written else ASSUMED
-            run.fact("nic_bytes_per_second", found.bytes_per_second, origin)
+        meaning = best(written, moved / step)[1]
+        if meaning:
+            origin = run.origin("nic_readings") if meaning.as_written else ASSUMED
+            run.fact("nic_bytes_per_second", meaning.bytes_per_second, origin)
 
 
 def _plateau(run: Gathered) -> float | None:
-    """What the busiest interface sent while busy: the median of rows above half of its busiest tenth."""
+    """The rate of the busiest interface while busy: the median of rows above half of its busiest tenth."""
     by_interface: dict[tuple[str, str], list[float]] = {}
     for row in run.nics:
         if row["interface"] != "lo" and row["sent_bytes"] == row["sent_bytes"]:

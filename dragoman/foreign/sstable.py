@@ -1,7 +1,8 @@
-"""A sorted-string table, as LevelDB and the `.index` of a TensorFlow checkpoint are; and bare protobuf.
+"""Reads sorted-string tables (LevelDB, the `.index` of a TensorFlow checkpoint) and plain protobuf messages.
 
-A table is blocks, then a footer of 48 bytes that ends in a magic number and points to the block of blocks. In
-a block, a key gives only what differs from the key before. TensorFlow writes its index uncompressed.
+A table consists of blocks and a footer of 48 bytes, which ends in a magic number and points to the block that
+lists the others. Within a block, each key stores only its difference from the previous key. TensorFlow writes
+its index uncompressed.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ from collections.abc import Iterator
 MAGIC = bytes.fromhex("57fb808b247547db")
 FOOTER_BYTES = 48
 _UNCOMPRESSED = 0
-# A few bytes can stand for a long key, and many entries can point to one block: the size of a file does not
-# bound what comes out of it. The largest published checkpoints have some ten thousand tensors.
+# A few bytes can encode a long key, and many entries can point to one block, so a small file could expand
+# without limit. The largest published checkpoints have some ten thousand tensors.
 _MOST_ENTRIES = 200_000
-_MOST_KEY_BYTES = 1 << 26  # of all keys, written out
+_MOST_KEY_BYTES = 1 << 26  # of all keys together, expanded
 
 
 class Broken(ValueError):
-    """The bytes are not what they should be: another kind of file, or a part of one."""
+    """The file is of another kind, damaged or cut off."""
 
 
 def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values in order. Broken where the table is not whole."""
+    """The keys and values of a table in order; raises Broken if it is damaged."""
     if len(data) < FOOTER_BYTES or data[-8:] != MAGIC:
-        raise Broken("no table ends here")
+        raise Broken("the file does not end like a table")
     footer = data[-FOOTER_BYTES:]
     _, at = varint(footer, 0)
     _, at = varint(footer, at)
@@ -65,7 +66,7 @@ def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends."""
+    """A variable-length integer and the position after it."""
     value = shift = 0
     while at < len(data) and shift < 64:
         byte = data[at]
@@ -73,11 +74,11 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             return value, at
-    raise Broken("a number does not end")
+    raise Broken("a variable-length integer does not end")
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message: number and value; fixed-width ones as bytes."""
+    """The field numbers and values of a protobuf message; fixed-width values as bytes."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -90,6 +91,6 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         if kind == 2:
             length, at = varint(data, at)
         if length is None or at + length > len(data):
-            raise Broken("not a message")
+            raise Broken("not a protobuf message")
         yield tag >> 3, data[at : at + length]
         at += length

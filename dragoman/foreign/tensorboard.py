@@ -1,4 +1,4 @@
-"""TensorBoard event files: scalars with the time at which each was written."""
+"""Reads TensorBoard event files: scalars with the time at which each was written."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dragoman.measure.records import EvaluationRow
 
 NAME = "TensorBoard"
 LOOKS_FOR = "TensorBoard event files"
-_HELD_OUT = ("valid", "validation", "val", "eval", "dev", "test")  # the likeliest first
+_HELD_OUT = ("valid", "validation", "val", "eval", "dev", "test")  # most likely first
 _PARTS = ("train", "training", "inner", *_HELD_OUT)
 _QUANTITIES = {
     "loss": "loss",
     "nll_loss": "loss",
-    "loss_step": "loss",  # Lightning's, beside the mean over an epoch
+    "loss_step": "loss",  # Lightning's loss of a step; it also writes the mean over an epoch
     "bleu": "bleu",
     "sacrebleu": "bleu",
     "learning_rate": "rate",
@@ -27,21 +27,21 @@ _QUANTITIES = {
     "grad_norm": "norm",
     "gnorm": "norm",
 }
-_TEACHER_FORCED = "Eval_BLEU_Score"  # OpenSeq2Seq's: the reference is fed to the decoder
+_TEACHER_FORCED = "Eval_BLEU_Score"  # OpenSeq2Seq's, computed with the reference fed to the decoder
 _LONGEST_EVENT = 1 << 26
 _MOST_POINTS = 2_000_000
-_DAMAGE = "its records are damaged; read up to there"
+_DAMAGE = "its records are damaged; everything before that was read"
 
 Point = tuple[int, float, float]  # step, time, value
 
 
 def is_one(head: bytes) -> bool:
-    """The first event names its format."""
+    """Whether the file is an event file: the first event names the format."""
     return len(head) > 24 and b"brain.Event:" in head[:64]
 
 
 def read(lines: Lines, gathered: Gathered) -> bool:
-    """Whether it held anything that is known here."""
+    """Reads the curves, and returns whether any of them was recognised."""
     kinds: dict[str, dict[str, list[Point]]] = {}
     count = 0
     for at, time, tag, value in _scalars(lines):
@@ -56,7 +56,7 @@ def read(lines: Lines, gathered: Gathered) -> bool:
     if not kinds:
         return False
     scalars = {kind: _on_a_clock(_most_telling(by_tag), gathered) for kind, by_tag in kinds.items()}
-    # A log of the same run is finer than its curves, and was read before them.
+    # A log of the same run was read before, and is more detailed than its curves.
     if gathered.source in ("", NAME):
         _steps(scalars, gathered)
     if gathered.source in ("", NAME) or not gathered.evaluations:
@@ -71,7 +71,7 @@ def _on_a_clock(points: list[Point], gathered: Gathered) -> list[Point]:
 
 
 def _kind(tag: str, folder: str) -> str | None:
-    """What is counted: `train/loss`, `val_loss`, `loss/valid`; a folder for each part has `loss` in all."""
+    """The quantity of a curve: `train/loss`, `val_loss`, `loss/valid`, or `loss` in one folder per part."""
     if tag == _TEACHER_FORCED:
         return "teacher forced"
     *above, leaf = tag.lower().split("/")
@@ -91,7 +91,7 @@ def _without_parts(name: str) -> str:
 
 
 def _most_telling(by_tag: dict[str, list[Point]]) -> list[Point]:
-    """The longest, as a summary is one point; of like ones the loss without smoothing; then by part."""
+    """The best of several curves: the longest (a summary has one point), without smoothing, by part."""
 
     def rank(tag: str) -> tuple[int, bool, int]:
         parts = [_HELD_OUT.index(word) for word in _words(tag) if word in _HELD_OUT]
@@ -126,26 +126,26 @@ def _evaluations(scalars: dict[str, list[Point]], gathered: Gathered) -> None:
             step=step, attempt=gathered.start.number, time=time, eval_loss=gathered.number(loss)
         )
         if gathered.number(scores.get(step)) == scores.get(step):
-            row.bleu, row.bleu_signature = scale * scores[step], "as it was logged"
+            row.bleu, row.bleu_signature = scale * scores[step], "as logged"
         gathered.evaluation(row)
     if forced := [value for _, _, value in scalars.get("teacher forced", []) if number(value) == value]:
         gathered.fact("teacher_forced_bleu", max(forced))
 
 
 def _scalars(lines: Lines) -> Iterator[tuple[int, float, str, float]]:
-    # 0.3 s: only for those who have such a file
+    # Imported here because it takes 0.3 s, and few users have such a file.
     from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
 
     for data in _records(lines):
         try:
             event = Event.FromString(data)
-        except Exception:  # protobuf's own errors differ between its implementations
+        except Exception:  # the implementations of protobuf raise different errors
             lines.damage = _DAMAGE
             return
         for value in event.summary.value:
-            found = _scalar(value)
-            if found is not None:
-                yield event.step, event.wall_time, value.tag, found
+            scalar = _scalar(value)
+            if scalar is not None:
+                yield event.step, event.wall_time, value.tag, scalar
 
 
 def _scalar(value: object) -> float | None:
@@ -162,7 +162,10 @@ def _scalar(value: object) -> float | None:
 
 
 def _records(lines: Lines) -> Iterator[bytes]:
-    """Length, its checksum, data, its checksum. A file that is still written may end anywhere."""
+    """The data of each record, which is framed as length, checksum, data, checksum.
+
+    A file that is still being written may end anywhere.
+    """
     rest = b""
     for piece in lines.data():
         rest += piece

@@ -1,4 +1,4 @@
-"""TensorFlow checkpoints: what the `.index` says is in the data, and the files beside it."""
+"""Reads the tensors of a TensorFlow checkpoint from its `.index`, and the sizes of its other files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dragoman.foreign.sstable import MAGIC, Broken, entries, fields
 LOOKS_FOR = "the .index of a TensorFlow checkpoint"
 MOST_BYTES = 1 << 26
 _MOST_DIMS = 254  # TensorFlow's own limit
-_MOST_ELEMENTS = 10**13  # of one tensor: more than any model has in all
+_MOST_ELEMENTS = 10**13  # in one tensor; no whole model has more
 PURPOSES = {
-    ".index": "names, shapes and places of the tensors in the data file",
-    ".meta": "the graph, for TensorFlow alone",
-    ".data": "the numbers: weights, optimizer states",
+    ".index": "names, shapes and positions of the tensors in the data file",
+    ".meta": "the graph, used by TensorFlow only",
+    ".data": "the values: weights and optimizer states",
 }
 _SLOT = re.compile(r"^(.*)/(\w+?)_1$")
 _MASTER = "FP32-master-copy"
@@ -44,12 +44,12 @@ def is_one(path: Path) -> bool:
 
 def read(path: Path, gathered: Gathered) -> None:
     with reading(path, LogError, hint="copy the .index again, or leave it out"):
-        found = tensors(path.read_bytes())
-    parameters = count_parameters(found)
+        indexed = tensors(path.read_bytes())
+    parameters = count_parameters(indexed)
     if parameters:
         gathered.fact("parameters", parameters)
     stem = path.name.removesuffix(".index")
-    data = sum(tensor.bytes for tensor in found)
+    data = sum(tensor.bytes for tensor in indexed)
     files = [file for file in sorted(path.parent.iterdir()) if file.name.startswith(f"{stem}.")]
     files = [file for file in files if file.is_file()]
     rows = [
@@ -57,47 +57,51 @@ def read(path: Path, gathered: Gathered) -> None:
     ]
     if not any(".data" in file.name for file in files):
         name = f"{stem}.data-00000-of-00001"
-        rows.append({"name": name, "bytes": data, "purpose": f"{PURPOSES['.data']} (size by its index)"})
+        rows.append({"name": name, "bytes": data, "purpose": f"{PURPOSES['.data']} (size from the index)"})
     gathered.fact("checkpoint_files", rows)
     gathered.fact("checkpoint_data_bytes", data)
     if parameters:
-        gathered.remark("checkpoint_size", _precision(found, data, parameters))
+        gathered.remark("checkpoint_size", _precision(indexed, data, parameters))
     gathered.source = gathered.source or "TensorFlow"
 
 
 def tensors(data: bytes) -> list[Tensor]:
-    found = []
+    """The tensors that an index lists; raises Broken if it is damaged."""
+    indexed = []
     for key, value in entries(data):
-        if not key:  # the header: shards and version
+        if not key:  # the header: number of shards and version
             continue
         parts = dict(fields(value))
         elements = _elements(parts.get(2, b""))
         dtype, size = parts.get(1, 0), parts.get(5, 0)
         if not isinstance(dtype, int) or not isinstance(size, int) or size > 8 * _MOST_ELEMENTS:
             raise Broken("not the index of a checkpoint")
-        found.append(Tensor(key.decode("utf-8", "replace"), dtype, elements, size))
-    return found
+        indexed.append(Tensor(key.decode("utf-8", "replace"), dtype, elements, size))
+    return indexed
 
 
 def _elements(shape: int | bytes) -> int:
-    """The product of a shape's sizes."""
+    """The number of elements of a shape."""
     if not isinstance(shape, bytes):
         raise Broken("a shape is a number")
     dims = [dim for number, dim in fields(shape) if number == 2 and isinstance(dim, bytes)]
     if len(dims) > _MOST_DIMS:
-        raise Broken(f"a shape of {len(dims):,} dimensions")
+        raise Broken(f"a shape has {len(dims):,} dimensions")
     sizes = [dict(fields(dim)).get(1, 0) for dim in dims]
     elements = math.prod(size for size in sizes if isinstance(size, int))
     if elements > _MOST_ELEMENTS:
-        raise Broken("a tensor larger than any model")
+        raise Broken("a tensor is larger than any model")
     return elements
 
 
-def count_parameters(found: list[Tensor]) -> int:
-    """Trained numbers: those that the optimizer keeps a state of (`name/Adam_1`); else all but states."""
+def count_parameters(indexed: list[Tensor]) -> int:
+    """The number of trained parameters: those with an optimizer state (`name/Adam_1`).
+
+    Without any such state, all numbers count, except the fp32 copies of mixed precision.
+    """
     slots: dict[str, int] = {}
-    names = {tensor.name for tensor in found}
-    for tensor in found:
+    names = {tensor.name for tensor in indexed}
+    for tensor in indexed:
         slot = _SLOT.match(tensor.name)
         if slot and f"{slot[1]}/{slot[2]}" in names and tensor.elements > 1:
             slots[slot[2]] = slots.get(slot[2], 0) + tensor.elements
@@ -105,14 +109,14 @@ def count_parameters(found: list[Tensor]) -> int:
         return max(slots.values())
     return sum(
         tensor.elements
-        for tensor in found
+        for tensor in indexed
         if tensor.dtype in _DTYPES and _MASTER not in tensor.name and tensor.elements > 1
     )
 
 
-def _precision(found: list[Tensor], data: int, parameters: int) -> str:
+def _precision(indexed: list[Tensor], data: int, parameters: int) -> str:
     by_type: dict[str, int] = {}
-    for tensor in found:
+    for tensor in indexed:
         name = _DTYPES.get(tensor.dtype, "other")
         by_type[name] = by_type.get(name, 0) + tensor.bytes
     half = sum(by_type.get(name, 0) for name in ("fp16", "bf16"))

@@ -1,1 +1,1 @@
-"""Ways of starting ranks, one per file; all end in the same worker entry, `python -m dragoman train`."""
+"""Ways of starting ranks, one per file; every rank runs the same `python -m dragoman train`."""

@@ -1,19 +1,22 @@
-"""Our hands on another host: `python -m dragoman.launch.agent TABLE`, at the far end of ssh or of a pipe.
+"""The agent, a process that the launcher starts on a host: `python -m dragoman.launch.agent TABLE`.
 
-Requests and replies are lines of JSON on standard input and output, so no word of a user ever stands in a
-remote shell. An agent lives as long as its input: when the launcher ends, is killed or loses the
-connection, it has its ranks save, ends what is left of them, and goes. Nothing stays on a host.
+The launcher talks to it through ssh, or on its own machine through a pipe. Requests and replies are lines of
+JSON on standard input and output, so nothing a user typed is ever part of a remote shell command. When its
+input ends, because the launcher ended, was killed or lost the connection, the agent lets its ranks save,
+kills those that remain, and exits. Nothing stays on the host.
 
-    {"do": "stop", "seconds": 300,            ends what runs: asked first by this signal, killed after so many
-     "signal": 15}                            seconds
-    {"do": "run", "arguments": [...], ...}    starts Python; then {"line": ..., "is_error": ...} for each of
-                                              its lines, {"exit": code}, and the agent leaves
-    {"beat": true}                            is said all the while: whoever hears nothing has lost the host
-    {"do": NAME, ...}                         calls a function of the table; {"answer": ...}, or
-                                              {"error": ..., "hint": ...}
+    request                                   reply
+    {"do": NAME, ...}                         {"answer": ...} or {"error": ..., "hint": ...}: the result of
+                                              a function in the table
+    {"do": "run", "arguments": [...], ...}    {"line": ..., "is_error": ...} for each line that this Python
+                                              process prints, then {"exit": code}; then the agent exits
+    {"do": "stop", "seconds": 300,            none; the process gets this signal, and after this many
+     "signal": 15}                            seconds it is killed
+
+Every two seconds the agent sends {"beat": true}: a launcher that receives nothing has lost the host.
 
 TABLE is the module whose CALLS lists every function that may be called. The launcher names it on the command
-line, so this file knows none of the folders that offer calls.
+line, so this file need not import the folders whose functions it calls.
 """
 
 from __future__ import annotations
@@ -37,21 +40,21 @@ from dragoman import __version__, orphans
 from dragoman.errors import DragomanError
 from dragoman.launch.environment import SAVE_SECONDS
 
-_KILL_SECONDS = SAVE_SECONDS + 30.0  # a node ends its ranks after SAVE_SECONDS: it is given the time to
-_LOOK_SECONDS = 0.1
+_KILL_SECONDS = SAVE_SECONDS + 30.0  # a node kills its ranks after SAVE_SECONDS: leave it time for that
+_POLL_SECONDS = 0.1
 _BEAT_SECONDS = 2.0
 
 
 class Agent:
     def __init__(self, calls: Mapping[str, str], requests: IO[str], replies: IO[str]):
-        """`calls` maps a name to the function it calls, as "module:function"."""
+        """`calls` maps the name of a call to its function, as "module:function"."""
         self._calls, self._requests, self._replies = calls, requests, replies
-        self._speaking = threading.Lock()
+        self._sending = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
 
     def serve(self) -> None:
-        """Until the input ends."""
-        self._say(hello=__version__)
+        """Handles requests until the input ends."""
+        self._send(hello=__version__)
         threading.Thread(target=self._beat, daemon=True).start()
         for line in self._requests:
             request = json.loads(line)
@@ -61,17 +64,17 @@ class Agent:
                 case "stop":
                     threading.Thread(target=self._stop, kwargs=request, daemon=True).start()
                 case name:
-                    # in a thread, so that the end of input is noticed also while a call waits for something
+                    # in a thread, so that the end of input is noticed while a call is still running
                     threading.Thread(target=self._call, args=(name, request), daemon=True).start()
 
     def end(self) -> None:
-        """Everything that was started here, and what that started."""
+        """Ends the process that was started and all its descendants."""
         self._stop(_KILL_SECONDS)
 
     def _beat(self) -> None:
         while True:
             time.sleep(_BEAT_SECONDS)
-            self._say(beat=True)
+            self._send(beat=True)
 
     def _call(self, name: str, arguments: dict[str, Any]) -> None:
         try:
@@ -79,14 +82,15 @@ class Agent:
             answer = getattr(import_module(module), function)(**arguments)
         except DragomanError as error:
             what = f"{error.where}: {error.what}" if error.where else error.what
-            self._say(error=what, hint=error.hint)
-        except Exception as error:  # reported where the user is
-            self._say(error=f"{type(error).__name__}: {error}", hint="")
+            self._send(error=what, hint=error.hint)
+        except Exception as error:  # the launcher shows it to the user
+            self._send(error=f"{type(error).__name__}: {error}", hint="")
         else:
-            self._say(answer=answer)
+            self._send(answer=answer)
 
     def _run(self, arguments: Sequence[str], text: str, environment: dict[str, str]) -> None:
-        """In the main thread: a child is told of its parent's death when the *thread* that made it ends."""
+        """Starts Python. Only the main thread may do this: the kernel signals a child that its parent died
+        as soon as the thread that started it ends."""
         self._process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,
@@ -98,31 +102,31 @@ class Agent:
             start_new_session=True,
         )
         assert self._process.stdin
-        with suppress(BrokenPipeError):  # it has ended: its exit code tells
+        with suppress(BrokenPipeError):  # the process has ended; its exit code is reported
             self._process.stdin.write(text)
             self._process.stdin.close()
         threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
 
     def _watch(self, process: subprocess.Popen[str]) -> None:
-        """Passes on all that the process and its ranks say, and leaves with them."""
+        """Forwards everything that the process and its ranks print, and exits when they have ended."""
         assert process.stdout and process.stderr
-        passing = [
-            threading.Thread(target=self._pass_on, args=(stream, is_error), daemon=True)
+        forwarders = [
+            threading.Thread(target=self._forward, args=(stream, is_error), daemon=True)
             for stream, is_error in ((process.stdout, False), (process.stderr, True))
         ]
-        for thread in passing:
+        for thread in forwarders:
             thread.start()
         code = process.wait()
-        if code < 0:  # killed: its ranks are told by the kernel, and save
+        if code < 0:  # the process was killed: the kernel signals its ranks, which then save
             _end_children(_KILL_SECONDS)
-        for thread in passing:
+        for thread in forwarders:
             thread.join()
-        self._say(exit=code)
+        self._send(exit=code)
         os._exit(0)
 
-    def _pass_on(self, stream: IO[str], is_error: bool) -> None:
+    def _forward(self, stream: IO[str], is_error: bool) -> None:
         for line in stream:
-            self._say(line=line.rstrip("\n"), is_error=is_error)
+            self._send(line=line.rstrip("\n"), is_error=is_error)
 
     def _stop(self, seconds: float, signal: int = SIGTERM) -> None:
         if self._process:
@@ -130,38 +134,38 @@ class Agent:
                 self._process.send_signal(signal)
             _end_children(seconds)
 
-    def _say(self, **message: Any) -> None:
-        # A launcher that is gone hears nothing, and ranks must not be lost for that.
-        with self._speaking, suppress(OSError, ValueError):
+    def _send(self, **message: Any) -> None:
+        # The launcher may be gone. The ranks must still save, so failing to write is no error.
+        with self._sending, suppress(OSError, ValueError):
             self._replies.write(json.dumps(message) + "\n")
             self._replies.flush()
 
 
 def _end_children(seconds: float) -> None:
-    """Waits for children of any depth to end by themselves, and kills those that do not."""
+    """Waits until all descendants have ended, and kills those still running after this many seconds."""
     deadline = time.monotonic() + seconds
-    while children := _alive():
+    while children := _running_descendants():
         if time.monotonic() > deadline:
             for child in children:
                 with suppress(psutil.NoSuchProcess):
                     child.kill()
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
-def _alive() -> list[psutil.Process]:
-    """Our descendants. One that has ended and was not looked at yet is of no account."""
-    alive = []
+def _running_descendants() -> list[psutil.Process]:
+    """This process's descendants, without zombies."""
+    running = []
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if child.status() != psutil.STATUS_ZOMBIE:
-                alive.append(child)
-    return alive
+                running.append(child)
+    return running
 
 
 def main() -> None:
-    orphans.adopt_orphans()  # ranks whose node is killed become our children, and end with us
+    orphans.adopt_orphans()  # if a node is killed, its ranks become children of this process and end with it
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else is printed here is no reply
+    os.dup2(2, 1)  # anything printed here goes to standard error, so that it is not taken for a reply
     agent = Agent(import_module(sys.argv[1]).CALLS, sys.stdin, replies)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit())
@@ -171,7 +175,7 @@ def main() -> None:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
     agent.end()
-    os._exit(0)  # threads may still wait for something
+    os._exit(0)  # an ordinary exit would wait for threads that are still busy
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""What `launch` asks of the agent on another host. Arguments and answers are plain JSON.
+"""The functions that `launch` may call through the agent on another host, with plain JSON in and out.
 
-Functions are named by text, so an agent imports only what it is asked for.
+They are named as text, so an agent imports only the modules whose functions are called.
 """
 
 CALLS = {
-    "open_door": "dragoman.launch.meeting:open_door",
-    "knock": "dragoman.launch.meeting:knock",
-    "close_door": "dragoman.launch.meeting:close_door",
+    "listen_for_hosts": "dragoman.launch.meeting:listen_for_hosts",
+    "reachable_addresses": "dragoman.launch.meeting:reachable_addresses",
+    "stop_listening": "dragoman.launch.meeting:stop_listening",
     "interface_towards": "dragoman.sync.route:interface_towards",
     "data_fingerprint": "dragoman.launch.copy:data_fingerprint",
-    "make_room": "dragoman.launch.copy:make_room",
+    "prepare_folder": "dragoman.launch.copy:prepare_folder",
 }

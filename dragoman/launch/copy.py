@@ -1,4 +1,4 @@
-"""A data set to other hosts: `dragoman launch copy`. Sent by rsync, believed only by its fingerprint."""
+"""Copies a data set to other hosts with rsync and verifies its fingerprint: `dragoman launch copy`."""
 
 from __future__ import annotations
 
@@ -17,36 +17,41 @@ from dragoman.launch.remote import Remote
 
 
 def copy(data: Path, hosts: Sequence[Host], say: Callable[[str], None]) -> None:
-    """Brings a data set to the same path on the hosts. One that has it already is left alone."""
+    """Copies a data set to the same path on each host that does not have it yet, and reports with `say`."""
     data = data.absolute()
     if not shutil.which("rsync"):
         raise DragomanError("rsync is not installed on this machine", hint="install it here and on the hosts")
-    store.DataSet(data)  # says what is wrong with it
+    store.DataSet(data)  # raises if the data set is damaged
     card = Card.load(data / "card.json")
     wanted = data_fingerprint(str(data))
     if wanted != card.fingerprint:
-        raise DataError("the files are not those of the card", path=data, hint="prepare it again")
+        raise DataError("the files do not match card.json", path=data, hint="prepare the data set again")
     with ExitStack() as stack:
-        # all agents start, and look at what they have, at once
+        # start all agents at once
         remotes = {host.name: stack.enter_context(Remote(host.name)) for host in hosts}
         for name, remote in remotes.items():
             if is_this_machine(name):
-                say(f"{name}: is this machine")
+                say(f"{name}: skipped, it is this machine")
             elif remote.call("data_fingerprint", path=str(data)) == wanted:
-                say(f"{name}: has it already")
+                say(f"{name}: skipped, it has the data set already")
             else:
                 say(f"{name}: sending {sum(card.files.values()) / 1e9:,.2f} GB")
-                remote.call("make_room", path=str(data), files=card.files)
+                remote.call("prepare_folder", path=str(data), files=card.files)
                 _send(data, name)
                 if remote.call("data_fingerprint", path=str(data)) != wanted:
                     raise DataError(
-                        "the copy differs from what was sent", path=f"{name}:{data}", hint="look at its disk"
+                        "the copy differs from the original",
+                        path=f"{name}:{data}",
+                        hint="check the disk of that host, and copy again",
                     )
-                say(f"{name}: sent and checked")
+                say(f"{name}: sent and verified")
 
 
 def data_fingerprint(path: str) -> str | None:
-    """Of a data set's files as they are on this host, whatever its card says; None where there is none."""
+    """The fingerprint of a data set's files as they are on this host; None if there is no data set.
+
+    It is computed from the files, not taken from the card.
+    """
     folder = Path(path)
     try:
         card = Card.load(folder / "card.json")
@@ -55,18 +60,20 @@ def data_fingerprint(path: str) -> str | None:
         return None
 
 
-def make_room(path: str, files: dict[str, int]) -> None:
-    """The folder, on a disk that has room for what is not there yet. What rsync says of a full disk is lost
-    now and then, with the connection."""
+def prepare_folder(path: str, files: dict[str, int]) -> None:
+    """Creates the folder, and raises if its disk has no room for the missing files.
+
+    rsync's own message about a full disk sometimes gets lost together with the connection.
+    """
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
-    lacking = sum(size for name, size in files.items() if not _has(folder / name, size))
-    free = shutil.disk_usage(folder).free
-    if lacking > free:
+    missing_bytes = sum(size for name, size in files.items() if not _has(folder / name, size))
+    free_bytes = shutil.disk_usage(folder).free
+    if missing_bytes > free_bytes:
         raise DragomanError(
-            f"no room: {lacking / 1e6:,.2f} MB to come, {free / 1e6:,.2f} MB free",
+            f"no room: {missing_bytes / 1e6:,.2f} MB to copy, {free_bytes / 1e6:,.2f} MB free",
             path=path,
-            hint="make room there",
+            hint="free some space there",
         )
 
 
@@ -75,8 +82,8 @@ def _has(file: Path, size: int) -> bool:
 
 
 def _send(data: Path, host: str) -> None:
-    # Equal size and time are no proof that a file is the same: --checksum reads it. --protect-args: the path
-    # is not shown to the far shell.
+    # --checksum reads the files, because files of equal size and time may differ. --protect-args keeps the
+    # remote shell from interpreting the path.
     options = ["--archive", "--checksum", "--protect-args", "--rsh=ssh -o BatchMode=yes"]
     if sys.stderr.isatty():
         options.append("--info=progress2")
@@ -85,10 +92,9 @@ def _send(data: Path, host: str) -> None:
     command = ["rsync", *options, "--", f"{data}/", f"{target}:{data}/"]
     done = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        missing = "install rsync there" if "rsync: command not found" in done.stderr else ""
-        raise DragomanError(
-            f"rsync failed: {said[0]}",
-            path=host,
-            hint=missing or f"the same by hand: ssh {host} rsync --version",
-        )
+        errors = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        if "rsync: command not found" in done.stderr:
+            hint = "install rsync there"
+        else:
+            hint = f"check rsync by hand: ssh {host} rsync --version"
+        raise DragomanError(f"rsync failed: {errors[0]}", path=host, hint=hint)

@@ -1,4 +1,4 @@
-"""Hosts as a user names them, `a:2,b:2`: the machines a run is spread over and the ranks each gets."""
+"""Parses `--hosts a:2,b:2`: the machines of a run, and how many ranks each one gets."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ import psutil
 from dragoman.bounds import MOST_RANKS
 from dragoman.errors import UsageError
 
-# Nothing that ssh could take for an option or a shell for a command; [..] is an IPv6 address.
+# Allows nothing that ssh could take for an option, or a shell for a command. [..] is an IPv6 address.
 _HOST = re.compile(
     r"(?P<user>[A-Za-z0-9_][\w.-]*@)?(?:(?P<name>[A-Za-z0-9_][\w.-]*)|\[(?P<v6>[0-9A-Fa-f:.]+)\])(?::(?P<workers>.*))?"
 )
-_EXAMPLE = "for example --hosts a:2,b:2 (host and ranks on it) or --hosts 10.0.0.1,ann@10.0.0.2"
+_EXAMPLE = "for example --hosts a:2,b:2 (host:ranks) or --hosts 10.0.0.1,ann@10.0.0.2"
 
 
 @dataclass(frozen=True)
 class Host:
-    """A machine and how many ranks it gets."""
+    """A machine and its number of ranks."""
 
-    name: str  # as ssh takes it: a, ann@a, 10.0.0.1
+    name: str  # as given to ssh: a, ann@a, 10.0.0.1
     workers: int = 1
 
     @property
     def machine(self) -> str:
-        """Without the user."""
+        """The name without the user."""
         return self.name.rpartition("@")[2]
 
 
 def parse(text: str) -> list[Host]:
-    """`a:2,b` -> Host(a, 2), Host(b, 1), in this order: the first gets rank 0."""
+    """`a:2,b` as Host(a, 2), Host(b, 1). The first host gets rank 0."""
     hosts = [_parse_one(word.strip(), text) for word in text.split(",")]
     machines = [host.machine for host in hosts]
     for machine in machines:
         if machines.count(machine) > 1:
             raise UsageError(
-                f"--hosts {text}: {machine} is named twice", hint=f"its ranks together: {machine}:2"
+                f"--hosts {text}: {machine} is named twice",
+                hint=f"name it once, with all its ranks: {machine}:2",
             )
     return hosts
 
@@ -48,18 +49,22 @@ def parse(text: str) -> list[Host]:
 def _parse_one(word: str, text: str) -> Host:
     match = _HOST.fullmatch(word)
     if not match:
-        raise UsageError(f"--hosts {text}: {word!r} is not a host", hint=_EXAMPLE)
+        raise UsageError(f"--hosts {text}: {word!r} is not a valid host", hint=_EXAMPLE)
     workers = match["workers"] if match["workers"] is not None else "1"
     if not re.fullmatch(r"[0-9]{1,5}", workers) or not 1 <= int(workers) <= MOST_RANKS:
-        brackets = f"; an IPv6 address stands in brackets, [{word}]" if word.count(":") > 1 else ""
+        brackets = f"; write an IPv6 address in brackets: [{word}]" if word.count(":") > 1 else ""
         raise UsageError(
-            f"--hosts {text}: {workers!r} is not a number of ranks", hint=f"{_EXAMPLE}{brackets}"
+            f"--hosts {text}: {workers!r} is not a number of ranks from 1 to {MOST_RANKS}",
+            hint=f"{_EXAMPLE}{brackets}",
         )
     return Host(f"{match['user'] or ''}{match['name'] or match['v6']}", int(workers))
 
 
 def is_this_machine(name: str) -> bool:
-    """Whether a host needs no ssh. A name that only ssh's own configuration knows is taken for another's."""
+    """Whether this host is this machine and needs no ssh.
+
+    A name that only ssh's own configuration knows counts as another machine.
+    """
     user, _, machine = name.rpartition("@")
     if user and user != getpass.getuser():
         return False
@@ -74,7 +79,7 @@ def is_this_machine(name: str) -> bool:
 
 
 def own_addresses() -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
-    """Those at which other machines may reach this one: IPv4 first, in the order of the interfaces."""
+    """The addresses at which other machines may reach this one: IPv4 first, in the order of interfaces."""
     entries = [entry for entries in psutil.net_if_addrs().values() for entry in entries]
     families = (socket.AF_INET, socket.AF_INET6)
     texts = [entry.address for family in families for entry in entries if entry.family == family]

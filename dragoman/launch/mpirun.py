@@ -1,7 +1,7 @@
-"""Ranks started by Open MPI: `mpirun -n 4 -H a:2,b:2 dragoman train ...`. MPI itself is not used.
+"""Ranks started by Open MPI: `mpirun -n 4 -H a:2,b:2 dragoman train ...`. Gradients do not use MPI.
 
-Every rank knows the address of mpirun's own machine, and that is where ranks meet; so the first of the
-hosts must be that machine.
+Ranks meet on the machine where mpirun runs, because every rank is told its address. The first host must
+therefore be that machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dragoman.launch.meeting import port_of_job
 
 
 def translate(environ: Mapping[str, str]) -> dict[str, str]:
-    """torch's variables from Open MPI's; nothing if there is no Open MPI or it started one process only."""
+    """torch's variables made from Open MPI's; empty if Open MPI did not start two or more processes."""
     if int(environ.get("OMPI_COMM_WORLD_SIZE", "1")) == 1:
         return {}
     rank, local_rank = environ["OMPI_COMM_WORLD_RANK"], environ["OMPI_COMM_WORLD_LOCAL_RANK"]
@@ -27,7 +27,7 @@ def translate(environ: Mapping[str, str]) -> dict[str, str]:
         "LOCAL_RANK": local_rank,
         "LOCAL_WORLD_SIZE": local_size,
         "MASTER_ADDR": environ.get("MASTER_ADDR") or _meeting_point(environ, is_first=rank == "0"),
-        # the upper half of the id tells one mpirun from another
+        # the upper half of the id differs between calls of mpirun
         "MASTER_PORT": environ.get("MASTER_PORT") or port_of_job((job >> 16) + job),
     }
 
@@ -37,12 +37,12 @@ def _meeting_point(environ: Mapping[str, str], is_first: bool) -> str:
         return "127.0.0.1"
     # 372310016.0;tcp://10.0.0.1,172.17.0.1:41399;tcp6://[fd00::2]:45681
     match = re.search(r";tcp://([\d.]+)", environ.get("OMPI_MCA_orte_hnp_uri", ""))
-    give = "give the address of the first host: mpirun -x MASTER_ADDR=10.0.0.1 ..."
+    hint = "give the address of the first host: mpirun -x MASTER_ADDR=10.0.0.1 ..."
     if not match:
-        raise UsageError("mpirun does not say where it runs (Open MPI before 5 does)", hint=give)
+        raise UsageError("mpirun does not tell its ranks its address (Open MPI before 5 does)", hint=hint)
     if is_first and match[1] not in map(str, own_addresses()):
         raise UsageError(
-            f"rank 0 does not run on mpirun's machine ({match[1]}), where the ranks would meet",
-            hint=f"name that machine first in -H, or {give}",
+            f"rank 0 must run on mpirun's machine ({match[1]}), where the ranks meet, but does not",
+            hint=f"name that machine first in -H, or {hint}",
         )
     return match[1]

@@ -1,4 +1,4 @@
-"""One host's part of a run over several: `python -m dragoman.launch.node`, started by the host's agent."""
+"""Runs the ranks of one host of several: `python -m dragoman.launch.node`, started by the host's agent."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ MODULE = "dragoman.launch.node"
 
 @dataclass(frozen=True)
 class TrainingCommand:
-    """What every host is told to do."""
+    """The training that every host takes part in."""
 
-    config: str  # TOML, every setting: the file itself need not be on the hosts
-    options: list[str]  # of `dragoman train`, with absolute paths
+    config: str  # every setting as TOML, so that the hosts do not need the config file
+    options: list[str]  # options of `dragoman train`, with absolute paths
     command: str  # as the user typed it
 
 
 def request(training: TrainingCommand, node: Node) -> str:
-    """What a node reads from its input."""
+    """The JSON that this module reads from its standard input."""
     return json.dumps({"training": asdict(training), "node": asdict(node)})
 
 
 def main() -> int:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there are ranks to tell: no traceback
-    asked = json.load(sys.stdin)
-    training, node = TrainingCommand(**asked["training"]), Node(**asked["node"])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback on Ctrl-C before the ranks are started
+    received = json.load(sys.stdin)
+    training, node = TrainingCommand(**received["training"]), Node(**received["node"])
     os.environ.update(environment.with_command(training.command))
     orphans.end_with_parent()
     with temporary.folder("dragoman-") as folder:

@@ -1,10 +1,10 @@
-"""Starts the ranks of one machine, watches them, ends them together.
+"""Starts the ranks of one machine, watches them, and ends them together.
 
-    python -m dragoman.launch.ranks 2 -m dragoman train ...    any Python program as so many ranks here
+    python -m dragoman.launch.ranks 2 -m dragoman train ...    runs any Python program as 2 ranks
 
-Ranks need one listening socket to find each other. The launcher opens it, at one address, and hands it to
-rank 0: nothing listens on other interfaces, and no port can be taken between being chosen and being used.
-Nothing but numbers and addresses passes between launcher and ranks; nothing is unpickled.
+Ranks need one listening socket to find each other. The launcher opens it at one address and hands it to
+rank 0: nothing listens on other interfaces, and no other program can take the port before it is used. Only
+numbers and addresses pass between the launcher and the ranks; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -24,39 +24,44 @@ from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
 from dragoman.launch.signals import stop_requests
 from dragoman.sync.route import listen_at
 
-_LOOK_SECONDS = 0.05
-_LAST_WORDS_SECONDS = 2.0  # ranks leave together; the one that knows the reason may be the last
+_POLL_SECONDS = 0.05
+_REPORT_SECONDS = 2.0  # after a failure all ranks exit; the one that reports the reason may be the last
 
 
 @dataclass(frozen=True)
 class Node:
-    """This machine's part of a world."""
+    """One machine's part of a world."""
 
-    workers: int
+    workers: int  # ranks on this machine
     first_rank: int = 0
-    size: int = 0  # ranks on all machines; 0: these are all
-    address: str = "127.0.0.1"  # of the machine with rank 0, where the others reach it
+    size: int = 0  # ranks on all machines; 0: this is the only machine
+    address: str = "127.0.0.1"  # where the other ranks reach rank 0
     port: int = 0  # 0: any free one
 
 
 def run(words: Sequence[str], node: Node) -> int:
-    """Runs Python with these words as ranks; their exit code. What they say goes where ours goes.
+    """Runs `python WORDS` as ranks and returns their exit code. They share our standard output and error.
 
-    SIGINT, SIGTERM and SIGHUP are requests to stop: ranks are told each of them, save and leave.
+    SIGINT, SIGTERM and SIGHUP are requests to stop: each is passed to the ranks, which save and exit.
     """
     requests: list[int] = []
     with stop_requests(requests.append), ExitStack() as stack:
         ranks = _start(words, node)
-        stack.callback(_end, ranks, 0.0)  # whatever happens here, none of them stays
+        stack.callback(_end, ranks, 0.0)  # no rank outlives this function, even after an exception
         while _running(ranks) and not _failed(ranks) and not requests:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         if requests:
-            _pass_on(requests, ranks, SAVE_SECONDS)
-            return _after_a_request(ranks)
-        _wait(ranks, _LAST_WORDS_SECONDS)
+            _forward(requests, ranks, SAVE_SECONDS)
+            return _outcome_of_stop(ranks)
+        _wait(ranks, _REPORT_SECONDS)
         failed = _failed(ranks)
         _end(ranks, AFTER_LOSS_SECONDS)
         return _outcome(failed, node)
+
+
+def run_dragoman(arguments: Sequence[str], workers: int) -> int:
+    """Runs `dragoman ARGUMENTS` as this many ranks, all on this machine; their exit code."""
+    return run(["-m", "dragoman", *arguments], Node(workers))
 
 
 def _start(words: Sequence[str], node: Node) -> list[subprocess.Popen[bytes]]:
@@ -73,7 +78,7 @@ def _start(words: Sequence[str], node: Node) -> list[subprocess.Popen[bytes]]:
             place = environment.place(rank, size, local_rank, node.workers, node.address, port)
             if rank == 0:
                 place |= environment.with_listener(descriptors[0])
-            # Of their own session: Ctrl-C on a terminal is for the launcher, which tells them.
+            # In a session of their own, so that Ctrl-C reaches only the launcher, which forwards it.
             process = subprocess.Popen(
                 [sys.executable, *words],
                 env=shared | place,
@@ -90,31 +95,34 @@ def _running(ranks: Sequence[subprocess.Popen[bytes]]) -> list[subprocess.Popen[
 
 
 def _failed(ranks: Sequence[subprocess.Popen[bytes]]) -> dict[int, int]:
-    """The exit codes that are not 0, by local rank."""
+    """The exit codes other than 0, by local rank."""
     codes = {local_rank: rank.poll() for local_rank, rank in enumerate(ranks)}
     return {local_rank: code for local_rank, code in codes.items() if code}
 
 
-def _pass_on(requests: list[int], ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
-    """Tells the ranks of each request, also of those to come, until they have left; kills those that stay."""
+def _forward(requests: list[int], ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
+    """Sends the ranks each requested signal, including new ones, until they exit; then kills the rest.
+
+    `requests` may grow meanwhile. Ranks are killed after this many seconds.
+    """
     deadline = time.monotonic() + seconds
     while (running := _running(ranks)) and time.monotonic() < deadline:
         while requests:
             number = requests.pop(0)
             for rank in running:
                 rank.send_signal(number)
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     _end(ranks, 0.0)
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while _running(ranks) and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _end(ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
-    """Asks those that are left to leave, and kills after this time those that did not."""
+    """Sends the remaining ranks SIGTERM, and kills those still running after this many seconds."""
     for rank in _running(ranks):
         rank.terminate()
     _wait(ranks, seconds)
@@ -124,18 +132,18 @@ def _end(ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
         rank.wait()
 
 
-def _after_a_request(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
+def _outcome_of_stop(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
     if not (failed := _failed(ranks)):
         return 0
     terminal.warn(
-        f"error: stopped, but {len(failed)} of {len(ranks)} ranks ended before they had saved what there is "
-        "to save\n  try: the same command continues from the last checkpoint"
+        f"error: stopped, but {len(failed)} of {len(ranks)} ranks ended before everything was saved\n"
+        "  try: the same command, which continues from the last checkpoint"
     )
     return 1
 
 
 def _outcome(failed: dict[int, int], node: Node) -> int:
-    """Ranks say themselves what is wrong, unless a signal ended them."""
+    """The exit code after ranks failed. Ranks report their own errors unless a signal ended them."""
     for local_rank, code in failed.items():
         if code < 0:
             terminal.warn(f"error: {_killed(node.first_rank + local_rank, -code)}")
@@ -145,8 +153,8 @@ def _outcome(failed: dict[int, int], node: Node) -> int:
 def _killed(rank: int, number: int) -> str:
     return (
         f"rank {rank} was ended by {signal.Signals(number).name}\n"
-        "  try: the same command continues from the last checkpoint; if it happens again, see whether the "
-        "machine runs out of memory (dmesg) and compute in smaller parts with --set data.split=2"
+        "  try: the same command, which continues from the last checkpoint; if it happens again, check "
+        "whether the machine runs out of memory (dmesg), and compute in smaller parts with --set data.split=2"
     )
 
 

@@ -1,4 +1,4 @@
-"""A host, held by its agent: see `agent.py` for what is said between the two."""
+"""The launcher's side of the connection to a host's agent; `agent.py` describes the messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dragoman.launch.hosts import is_this_machine
 
 _AGENT = [sys.executable, "-m", "dragoman.launch.agent"]
 _TABLE = "dragoman.launch.calls"
-# What it says, by the key that only that kind has, with the types of its values.
+# The kinds of messages from an agent, each by the key that only it has, with the types of its values.
 _KINDS: dict[str, dict[str, type]] = {
     "hello": {"hello": str},
     "answer": {"answer": object},
@@ -32,23 +32,27 @@ _KINDS: dict[str, dict[str, type]] = {
     "exit": {"exit": int},
     "beat": {"beat": bool},
 }
-# Port, key and user are the business of the user's own ~/.ssh/config. BatchMode: nobody is there to type a
-# password. A host that is silent for a minute (6 x 10 s) is lost.
+# Port, key and user come from the user's ~/.ssh/config. BatchMode: ssh must not ask for a password. ssh gives
+# a host up after a minute of silence (6 x 10 s).
 _OPTIONS = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=10", "ServerAliveCountMax=6"]
 _END_SECONDS = SAVE_SECONDS + 60.0  # longer than an agent takes to end what it started
 
-# What ssh and the far shell say when it does not work: a sign in their words, what it means, what to try.
+# Errors of ssh and of the remote shell: a pattern in their output, what it means, and what to try.
 _REASONS = [
-    (r"Permission denied", "ssh refused us", "let your key in once: ssh-copy-id {host}"),
+    (r"Permission denied", "ssh refused us", "copy your key there once: ssh-copy-id {host}"),
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its ssh key is another than before",
-        "if the machine was set up anew: ssh-keygen -R {machine}, then ssh {host}",
+        "its ssh key has changed",
+        "if the machine was set up again: ssh-keygen -R {machine}, then ssh {host}",
     ),
     (r"Host key verification failed", "its ssh key is not known yet", "accept it once by hand: ssh {host}"),
-    (r"Could not resolve hostname", "no such host", "look at the name, or give its address"),
-    (r"Connection refused", "no ssh server answers", "start sshd there; a Port belongs into ~/.ssh/config"),
-    (r"timed out|No route to host|unreachable", "not reached", "look at its address and the firewall"),
+    (r"Could not resolve hostname", "no such host", "check the name, or give its address"),
+    (
+        r"Connection refused",
+        "no ssh server answers",
+        "start sshd there; if it listens on another port, put Port into ~/.ssh/config",
+    ),
+    (r"timed out|No route to host|unreachable", "cannot be reached", "check its address and the firewall"),
     (
         r"No module named '?dragoman",
         "dragoman is not installed there",
@@ -57,16 +61,16 @@ _REASONS = [
     (
         re.escape(sys.executable) + r".*(not found|No such file)",
         "the Python of this command is not there",
-        "put the environment at the same path on every host: {python}",
+        "put the Python environment at the same path on every host: {python}",
     ),
 ]
 
 
 class Remote:
-    """An agent on a host, through ssh, or directly where the host is this machine. Use as a context.
+    """A connection to an agent on a host: through ssh, or through a pipe if the host is this machine.
 
-    Entering starts it without waiting, so that many start at once; what goes wrong with the start is told by
-    the first call. Leaving ends everything the agent has started, kindly.
+    Use it as a context manager. Entering starts the agent without waiting, so that many start at once; if the
+    start fails, the first call raises. Leaving lets everything that the agent started save and exit.
     """
 
     def __init__(
@@ -76,18 +80,18 @@ class Remote:
         on_end: Callable[[], None] = lambda: None,
         table: str = _TABLE,
     ):
-        """`on_line` gets what a started process says; `on_end` is called when the agent is gone.
+        """`on_line` gets each line that the started process prints; `on_end` is called when the agent ends.
 
-        `table` is the module that lists what the agent may be asked to call.
+        `table` is the module that lists the functions that may be called.
         """
         self.name = name
-        self.exit_code: int | None = None  # of what was started; None at the end: the host was lost
+        self.exit_code: int | None = None  # of the started process; None after the end: the host was lost
         self._on_line, self._on_end = on_line, on_end
         self._agent = [*_AGENT, table]
-        self._answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._last_words: deque[str] = deque(maxlen=50)
-        self._greeted = False
-        self._heard = time.monotonic()
+        self._replies: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._error_lines: deque[str] = deque(maxlen=50)
+        self._is_version_checked = False
+        self._last_message = time.monotonic()
 
     def __enter__(self) -> Remote:
         command = self._agent
@@ -96,7 +100,7 @@ class Remote:
             command = ["ssh", "-T", *options, "--", self.name, shlex.join(self._agent)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         try:
-            # of its own session: Ctrl-C is for the launcher, who tells the hosts
+            # in a session of its own, so that Ctrl-C reaches only the launcher, which tells the hosts
             self._process = subprocess.Popen(
                 command, text=True, errors="replace", start_new_session=True, **pipes
             )  # type: ignore[call-overload]
@@ -105,11 +109,11 @@ class Remote:
                 "ssh is not installed on this machine", hint="install the OpenSSH client"
             ) from None
         assert self._process.stdout and self._process.stderr
-        self._listening = [
-            threading.Thread(target=self._hear_errors, args=(self._process.stderr,), daemon=True),
-            threading.Thread(target=self._hear, args=(self._process.stdout,), daemon=True),
+        self._readers = [
+            threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True),
+            threading.Thread(target=self._read_messages, args=(self._process.stdout,), daemon=True),
         ]
-        for thread in self._listening:
+        for thread in self._readers:
             thread.start()
         return self
 
@@ -121,36 +125,36 @@ class Remote:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        for thread in self._listening:
+        for thread in self._readers:
             thread.join()
         self._process.stdout.close()
         self._process.stderr.close()
 
     def call(self, name: str, **arguments: Any) -> Any:
-        """The answer of a function in the agent's table; its error, with the host named, is raised."""
-        self._ask(do=name, **arguments)
-        reply = self._reply()
+        """Calls a function of the agent's table and returns its answer; its error is raised with our host."""
+        self._send(do=name, **arguments)
+        reply = self._next_reply()
         if "error" in reply:
             raise DragomanError(reply["error"], path=self.name, hint=reply["hint"])
         return self._expected(reply, "answer")
 
     def start(self, arguments: Sequence[str], text: str = "", environment: Mapping[str, str] = {}) -> None:  # noqa: B006
-        """Runs Python with these arguments and this text as its input. The last thing asked of an agent."""
-        self._ask(do="run", arguments=list(arguments), text=text, environment=dict(environment))
+        """Runs Python with these arguments and this standard input. After this, only `stop` may be called."""
+        self._send(do="run", arguments=list(arguments), text=text, environment=dict(environment))
 
     def stop(self, seconds: float = SAVE_SECONDS, number: int = signal.SIGTERM) -> None:
-        """Asks what was started, by this signal, to save and leave; after so many seconds it is killed."""
-        with suppress(DragomanError):  # gone already
-            self._ask(do="stop", seconds=seconds, signal=int(number))
+        """Sends the started process a signal to save and exit, and kills it after this many seconds."""
+        with suppress(DragomanError):  # the agent is gone already
+            self._send(do="stop", seconds=seconds, signal=int(number))
 
     @property
     def silent_seconds(self) -> float:
-        """Since its agent last said something; it does so every other second."""
-        return time.monotonic() - self._heard
+        """Seconds since the agent's last message. It sends one at least every two seconds."""
+        return time.monotonic() - self._last_message
 
-    def _ask(self, **request: Any) -> None:
-        if not self._greeted:
-            self._greet()
+    def _send(self, **request: Any) -> None:
+        if not self._is_version_checked:
+            self._check_version()
         assert self._process.stdin
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
@@ -158,36 +162,35 @@ class Remote:
         except OSError:
             raise self.lost() from None
 
-    def _greet(self) -> None:
-        version = self._expected(self._reply(), "hello")
+    def _check_version(self) -> None:
+        version = self._expected(self._next_reply(), "hello")
         if version != __version__:
             raise DragomanError(
-                f"has dragoman {version}, this machine {__version__}",
+                f"has dragoman {version}, this machine has {__version__}",
                 path=self.name,
                 hint="install the same version on every host",
             )
-        self._greeted = True
+        self._is_version_checked = True
 
     def _expected(self, reply: dict[str, Any], kind: str) -> Any:
         if kind not in reply:
-            said = ", ".join(reply)
             raise DragomanError(
-                f"its agent said {said} where {kind} was due",
+                f"its agent sent {', '.join(reply)} instead of {kind}",
                 path=self.name,
-                hint=f"ssh {self.name}: what is there?",
+                hint=f"check what a login prints there: ssh {self.name}",
             )
         return reply[kind]
 
-    def _reply(self) -> dict[str, Any]:
-        reply = self._answers.get()
+    def _next_reply(self) -> dict[str, Any]:
+        reply = self._replies.get()
         if reply is None:
-            self._answers.put(None)  # for whoever asks next
+            self._replies.put(None)  # for the next caller
             raise self.lost()
         return reply
 
-    def _hear(self, replies: IO[str]) -> None:
-        for line in replies:
-            self._heard = time.monotonic()
+    def _read_messages(self, messages: IO[str]) -> None:
+        for line in messages:
+            self._last_message = time.monotonic()
             message = _message(line)
             if "beat" in message:
                 continue
@@ -196,38 +199,41 @@ class Remote:
             elif "exit" in message:
                 self.exit_code = message["exit"]
             elif message:
-                self._answers.put(message)
+                self._replies.put(message)
         self._process.wait()
-        self._listening[0].join()
-        self._answers.put(None)
+        self._readers[0].join()
+        self._replies.put(None)
         self._on_end()
 
-    def _hear_errors(self, errors: IO[str]) -> None:
+    def _read_errors(self, errors: IO[str]) -> None:
         for line in errors:
-            self._last_words.append(line.rstrip())
+            self._error_lines.append(line.rstrip())
 
     def lost(self) -> DragomanError:
-        """Why there is no agent, from the words of ssh and of the far shell."""
+        """The reason why the agent is gone, taken from the errors of ssh and of the remote shell."""
         self._process.wait()
-        self._listening[0].join()
-        said = "\n".join(self._last_words)
-        fill = {
+        self._readers[0].join()
+        errors = "\n".join(self._error_lines)
+        names = {
             "host": self.name,
             "machine": self.name.rpartition("@")[2],
             "python": shlex.quote(sys.executable),
         }
-        for sign, meaning, hint in _REASONS:
-            if re.search(sign, said):
-                last = next(line for line in reversed(self._last_words) if re.search(sign, line))
-                return DragomanError(f"{meaning} ({last})", path=self.name, hint=hint.format(**fill))
-        last = self._last_words[-1] if self._last_words else f"exit code {self._process.returncode}"
+        for pattern, meaning, hint in _REASONS:
+            if re.search(pattern, errors):
+                last = next(line for line in reversed(self._error_lines) if re.search(pattern, line))
+                return DragomanError(f"{meaning} ({last})", path=self.name, hint=hint.format(**names))
+        last = self._error_lines[-1] if self._error_lines else f"exit code {self._process.returncode}"
         return DragomanError(
-            f"the connection ended ({last})", path=self.name, hint=f"look at it by hand: ssh {self.name}"
+            f"the connection ended ({last})", path=self.name, hint=f"check it by hand: ssh {self.name}"
         )
 
 
 def _message(line: str) -> dict[str, Any]:
-    """What the agent says; empty for what the login shell says before it, which may be JSON: a number."""
+    """The agent's message in this line; empty for other lines.
+
+    A login shell may print lines before the agent starts, and even those may be valid JSON, such as a number.
+    """
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):

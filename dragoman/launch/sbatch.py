@@ -1,4 +1,4 @@
-"""A batch file for Slurm: what `dragoman launch slurm` writes."""
+"""The batch file that `dragoman launch slurm` writes."""
 
 from __future__ import annotations
 
@@ -19,39 +19,41 @@ _TEXT = """\
 #SBATCH --ntasks-per-node={workers}
 #SBATCH --exclusive
 #SBATCH --signal=TERM@{save_seconds}
-{optional}# On a cluster with GPUs, one for each rank (take one # away):
+{optional}# On a cluster with GPUs, remove one # to get one GPU per rank:
 ##SBATCH --gpus-per-node={workers}
 
-# Ranks get SIGTERM {save_seconds} s before the time is up: they save, and submitting this file again goes on.
-# --cpu-bind=none: ranks share the cores of their node evenly by themselves.
+# Ranks get SIGTERM {save_seconds} s before the time is up, and save. Submit this file again to continue.
+# --cpu-bind=none: the ranks divide the cores of their node evenly among themselves.
 exec srun --kill-on-bad-exit=1 --cpu-bind=none {command}
 """
 _SAVE_SECONDS = 300
-_VALUE = re.compile(r"[\w.:,@%+-]+")  # of --time and --partition; nothing that would need quotes
+_VALUE = re.compile(r"[\w.:,@%+-]+")  # of --time and --partition: nothing that needs quotes
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What to ask of Slurm."""
+    """The resources to request from Slurm."""
 
     nodes: int
     workers: int  # per node
-    time: str | None = None  # as sbatch takes it: 12:00:00, 2-00
+    time: str | None = None  # in sbatch's format: 12:00:00, 2-00
     partition: str | None = None
 
 
 def text(arguments: Sequence[str], run: Path, batch: Batch) -> str:
-    """The batch file that starts `dragoman ARGUMENTS`."""
+    """The text of a batch file that runs `dragoman ARGUMENTS`."""
     for argument in arguments:
         if not argument.isprintable():
-            raise UsageError(f"{argument!r} cannot stand in a batch file", hint="give it a plain name")
+            raise UsageError(
+                f"{argument!r} has characters that a batch file cannot hold", hint="use a plain name"
+            )
     optional = ""
     for name in ("time", "partition"):
         value = getattr(batch, name)
         if value is None:
             continue
         if not _VALUE.fullmatch(value):
-            raise UsageError(f"--{name} {value!r}: not a value that sbatch takes")
+            raise UsageError(f"--{name} {value!r}: sbatch does not accept this value")
         optional += f"#SBATCH --{name}={value}\n"
     return _TEXT.format(
         job_name=re.sub(r"[^\w.-]", "-", run.name) or "dragoman",

@@ -1,6 +1,7 @@
-"""What a launcher does with SIGINT, SIGTERM and SIGHUP: each is a request to stop the run.
+"""How a launcher handles SIGINT, SIGTERM and SIGHUP: each is a request to stop the run.
 
-Ranks are told which it was: after SIGINT they also score the model, for the others there may be no time.
+Ranks are sent the same signal: after SIGINT they also score the model; after the others they may lack the
+time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
-    """Calls `note` with the signal of each request. One that is ignored stays so, as SIGHUP by nohup."""
+    """Calls `note` with the signal of each request. An ignored signal (nohup's SIGHUP) stays ignored."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     for number, handler in before.items():
         if handler != signal.SIG_IGN:

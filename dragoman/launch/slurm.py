@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dragoman.launch.meeting import port_of_job
 from dragoman.sync.route import own_address_towards
 
-_FIRST_SPECIAL_STEP = 4_294_967_290  # from here on: not steps of srun, but a job's own shell and its like
+_FIRST_SPECIAL_STEP = 4_294_967_290  # ids from here on are not srun's steps, but the batch shell and similar
 
 
 def translate(environ: Mapping[str, str]) -> dict[str, str]:
-    """torch's variables from Slurm's; nothing outside of srun and in a step of one task.
+    """torch's variables made from Slurm's; empty outside srun and in a step with a single task.
 
-    A batch script's own shell also has SLURM_PROCID, and a shell in a step of one task starts what it likes.
+    The shell of a batch script also has SLURM_PROCID, and a step with one task may be an interactive shell
+    from which the user starts anything.
     """
     step = int(environ.get("SLURM_STEP_ID", _FIRST_SPECIAL_STEP))
     if step >= _FIRST_SPECIAL_STEP or int(environ["SLURM_STEP_NUM_TASKS"]) == 1:
@@ -34,7 +35,7 @@ def translate(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def tasks_per_node(text: str) -> list[int]:
-    """`2(x3),1` -> 2, 2, 2, 1."""
+    """`2(x3),1` as 2, 2, 2, 1."""
     counts = []
     for count, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):
         counts += [int(count)] * int(times or 1)
@@ -42,20 +43,20 @@ def tasks_per_node(text: str) -> list[int]:
 
 
 def node_names(text: str) -> list[str]:
-    """`gpu[08-10,12],login` -> gpu08, gpu09, gpu10, gpu12, login."""
+    """`gpu[08-10,12],login` as gpu08, gpu09, gpu10, gpu12, login."""
     names = []
     for word in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        parts = re.split(r"\[([^\]]*)\]", word)  # plain text and contents of brackets in turn
-        found = [""]
+        parts = re.split(r"\[([^\]]*)\]", word)  # plain text and bracket contents alternate
+        expanded = [""]
         for number, part in enumerate(parts):
             choices = _numbers(part) if number % 2 else [part]
-            found = [name + choice for name in found for choice in choices]
-        names += found
+            expanded = [name + choice for name in expanded for choice in choices]
+        names += expanded
     return names
 
 
 def _numbers(text: str) -> list[str]:
-    """`08-10,12` -> 08, 09, 10, 12."""
+    """`08-10,12` as 08, 09, 10, 12."""
     numbers = []
     for span in text.split(","):
         first, _, last = span.partition("-")
@@ -64,7 +65,7 @@ def _numbers(text: str) -> list[str]:
 
 
 def _meeting_point(names: list[str], node: int) -> str:
-    """The first node. Where it knows its own name as loopback (Debian): its address towards the last."""
+    """The first node, or its address towards the last node if its own name resolves to loopback (Debian)."""
     first = names[0]
     if len(names) == 1:
         return "127.0.0.1"

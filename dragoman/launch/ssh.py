@@ -1,7 +1,7 @@
-"""Ranks on several machines, started from one of them or from elsewhere: an agent on each, through ssh.
+"""Starts ranks on several machines, through an agent on each that is reached by ssh.
 
-The machines end together: when the user stops the run, when one of them fails or is lost, and when this
-process is killed (agents live as long as their connection).
+The launcher may run on one of the machines or elsewhere. All machines end together: when the user stops the
+run, when one of them fails or is lost, and when the launcher is killed (agents end with their connection).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from dragoman.launch.ranks import Node
 from dragoman.launch.remote import Remote
 from dragoman.launch.signals import stop_requests
 
-_SILENT_SECONDS = 10.0  # an agent speaks every other second; ssh gives a host up after a minute
+_SILENT_SECONDS = 10.0  # an agent sends something every two seconds; ssh gives a host up after a minute
 
 
 @dataclass(frozen=True)
 class _Stop:
-    """Among the events: the user wants to stop. The others are numbers of hosts that have ended."""
+    """The event that the user wants to stop the run."""
 
     signal: int
 
 
-Events = queue.SimpleQueue[int | _Stop]
+Events = queue.SimpleQueue[int | _Stop]  # an int is the number of a host whose agent has ended
 
 
 def training(config: str, data: Path, run: Path, start_from: Path | None, command: str) -> TrainingCommand:
-    """What the hosts are sent: paths as seen from here, whatever folder the hosts start in."""
+    """The training command for the hosts. Paths become absolute, as hosts start in other folders."""
     options = ["--data", str(data.absolute()), "--run", str(run.absolute())]
     return TrainingCommand(
         config, options + (["--from", str(start_from.absolute())] if start_from else []), command
@@ -46,7 +46,7 @@ def training(config: str, data: Path, run: Path, start_from: Path | None, comman
 
 
 def run(training: TrainingCommand, hosts: Sequence[Host]) -> int:
-    """Trains on these hosts; the exit code. What ranks say is printed with the name of their host."""
+    """Trains on these hosts and returns the exit code. Each line from a rank is printed with its host."""
     events: Events = queue.SimpleQueue()
     width = max(len(host.name) for host in hosts)
     with ExitStack() as stack:
@@ -67,19 +67,20 @@ def run(training: TrainingCommand, hosts: Sequence[Host]) -> int:
 def meeting_point(remotes: Sequence[Remote]) -> tuple[str, int]:
     """An address of the first host at which all others reach it, and a free port there."""
     first, *others = remotes
-    door = first.call("open_door")
-    names = [first.name.rpartition("@")[2], *door["addresses"]]
+    listener = first.call("listen_for_hosts")
+    port = listener["port"]
+    names = [first.name.rpartition("@")[2], *listener["addresses"]]
     common: list[str] = [] if others else ["127.0.0.1"]
     for number, other in enumerate(others):
-        found = other.call("knock", names=names, port=door["port"], password=door["password"])
-        common = found if number == 0 else [address for address in common if address in found]
+        reached = other.call("reachable_addresses", names=names, port=port, password=listener["password"])
+        common = reached if number == 0 else [address for address in common if address in reached]
         if not common:
             raise DragomanError(
-                f"{other.name} does not reach {first.name} (TCP port {door['port']} of {', '.join(names)})",
-                hint="let the hosts reach each other at all TCP ports: firewall, security group",
+                f"{other.name} does not reach {first.name} (TCP port {port} of {', '.join(names)})",
+                hint="open all TCP ports between the hosts (firewall, security group)",
             )
-    first.call("close_door")
-    return common[0], door["port"]
+    first.call("stop_listening")
+    return common[0], port
 
 
 def _plan(remotes: Sequence[Remote], hosts: Sequence[Host], address: str, port: int) -> str:
@@ -99,30 +100,33 @@ def _remote(number: int, host: Host, width: int, events: Events) -> Remote:
         try:
             with _printing:
                 (terminal.warn if is_error else terminal.say)(f"{host.name:<{width}} | {line}")
-        except BrokenPipeError:  # nobody reads any more
+        except BrokenPipeError:  # the reader of our output has closed the pipe
             events.put(_Stop(signal.SIGTERM))
 
     return Remote(host.name, show, lambda: events.put(number))
 
 
 def _watch(remotes: Sequence[Remote], events: Events) -> list[Remote]:
-    """Until all have ended; those that ended badly, in this order. One that does ends the others."""
+    """Waits until all hosts have ended and returns those that failed, in that order.
+
+    When one fails, the others are stopped.
+    """
     running, failed = set(range(len(remotes))), []
-    good = {0}
+    good_codes = {0}
     silent: set[str] = set()
     while running:
         try:
             event = events.get(timeout=1.0)
         except queue.Empty:
-            silent = _tell_silence([remotes[number] for number in sorted(running)], silent)
+            silent = _report_silence([remotes[number] for number in sorted(running)], silent)
             continue
         if isinstance(event, _Stop):
-            good.add(-event.signal)  # it had not begun
+            good_codes.add(-event.signal)  # the exit code of a process stopped before it handles signals
             for number in running:
                 remotes[number].stop(SAVE_SECONDS, event.signal)
         else:
             running.discard(event)
-            if remotes[event].exit_code in good:
+            if remotes[event].exit_code in good_codes:
                 continue
             failed.append(remotes[event])
             for number in running:
@@ -130,29 +134,32 @@ def _watch(remotes: Sequence[Remote], events: Events) -> list[Remote]:
     return failed
 
 
-def _tell_silence(remotes: Sequence[Remote], before: set[str]) -> set[str]:
-    """Names of hosts that have not been heard of for a while; told once, and again when they are back."""
+def _report_silence(remotes: Sequence[Remote], before: set[str]) -> set[str]:
+    """The names of silent hosts. Warns when a host falls silent, and when it is back.
+
+    `before` holds the names that were returned last time.
+    """
     silent = {
         remote.name: remote.silent_seconds for remote in remotes if remote.silent_seconds > _SILENT_SECONDS
     }
     for name in silent.keys() - before:
         terminal.warn(
-            f"warning: no word from {name} for {silent[name]:.0f} s: its network or the machine may be down; "
-            "the run waits for it for a minute"
+            f"warning: no message from {name} for {silent[name]:.0f} s: it or its network may be down; "
+            "the run waits up to a minute"
         )
     for remote in remotes:
         if remote.name in before - silent.keys():
-            terminal.warn(f"{remote.name} is heard again")
+            terminal.warn(f"{remote.name} answers again")
     return set(silent)
 
 
 def _outcome(failed: Sequence[Remote]) -> int:
-    """Names the host to look at: one that was lost rather than those that missed it."""
+    """The exit code. Reports the hosts to look at: the lost ones, if any, as others fail because of them."""
     lost = [remote for remote in failed if remote.exit_code is None]
     for remote in lost:
         terminal.warn(f"error: {remote.lost()}")
     if lost:
-        terminal.warn("  the other hosts were ended; the same command continues from the last checkpoint")
+        terminal.warn("  the other hosts were stopped; the same command continues from the last checkpoint")
     elif failed:
-        terminal.warn(f"error: training failed on {failed[0].name}; the lines above say why")
+        terminal.warn(f"error: training failed on {failed[0].name}; see its lines above for the reason")
     return max((max(1, remote.exit_code or 1) for remote in failed), default=0)

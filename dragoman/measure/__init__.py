@@ -1,1 +1,1 @@
-"""What is measured: quality of translations, curves, where a run came from."""
+"""What a run measures and records: clocks, counters, meters, scores, curves and provenance."""

@@ -1,9 +1,9 @@
 """The clock of a run. Durations come from a clock that nobody can set; the wall clock only dates them.
 
-Every time in the records is a reading of `seconds` plus an offset that a process fixes when it starts:
-setting the wall clock later moves none of them. The attempts of a run share one time line. On the same boot
-of a machine they share the offset as well. After a reboot or on another machine only the wall clock can tell
-how long the pause was, and a pause is never negative.
+Every time in the records is a reading of `seconds` plus an offset that a process fixes when it starts, so
+setting the wall clock later changes no recorded time. All attempts of a run share one time line. Attempts on
+the same boot of a machine also share the offset. After a reboot or on another machine, the length of the
+pause comes from the wall clock, but is never negative.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import NamedTuple
 
 from dragoman.measure.records import Attempt
 
-LEAST_JUMP_SECONDS = 2.0  # less is a leap second, or a time server's daily bread
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first is Linux's alone
+LEAST_JUMP_SECONDS = 2.0  # smaller jumps are leap seconds or ordinary corrections by a time server
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # CLOCK_BOOTTIME exists only on Linux
 _IMPORTED = time.clock_gettime(_CLOCK)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def seconds() -> float:
-    """Since the machine started, on Linux also while it slept. Setting the wall clock does not change it."""
+    """Seconds since the machine started (on Linux including sleep). Setting the wall clock has no effect."""
     return time.clock_gettime(_CLOCK)
 
 
 def process_began() -> float:
-    """When this process was started, as a reading of `seconds`; without /proc, when it came to this file."""
+    """When this process started, as a reading of `seconds`; without /proc, when it imported this module."""
     if not (stat := Path("/proc/self/stat")).exists():
         return _IMPORTED
     after_name = stat.read_text().rpartition(")")[2].split()
@@ -37,20 +37,20 @@ def process_began() -> float:
 
 
 def boot() -> str:
-    """Another one after every start of a machine; empty where the kernel does not tell."""
+    """An id that changes with every boot of the machine; empty if the kernel has none."""
     return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
 
 
 def wall_offset() -> float:
-    """What the wall clock now says, less the reading."""
+    """The wall clock's time minus `seconds`, now."""
     return time.time() - seconds()
 
 
 class RunClock:
-    """Dates readings of this process, and notices when the wall clock is set."""
+    """Turns readings of `seconds` into times, and notices when the wall clock is set."""
 
     def __init__(self, shift: float = 0.0):
-        """`shift` is how far the run's times are ahead of this host's wall clock, from the start."""
+        """`shift`: by how many seconds the run's times are ahead of this host's wall clock."""
         self._wall_offset = wall_offset()
         self.offset = self._wall_offset + shift
 
@@ -70,12 +70,15 @@ class RunClock:
 
 
 class Shift(NamedTuple):
-    seconds: float  # for the run's clock
+    seconds: float  # the `shift` of the run's clock
     jump: float  # by how many seconds the wall clock was set since the last attempt; 0 if it was not
 
 
 def since_last(attempts: Sequence[Attempt], last_time: float, began: float) -> Shift:
-    """How an attempt that began at this reading follows the others, whose newest row is of `last_time`."""
+    """The clock shift of an attempt that began at this reading, after the run's earlier attempts.
+
+    `last_time` is the time of the newest recorded row.
+    """
     if not attempts:
         return Shift(0.0, 0.0)
     last, known = attempts[-1], -sum(sum(attempt.jumps) for attempt in attempts)

@@ -1,8 +1,8 @@
-"""The kernel's counters at the edges of each step: bytes on the gradients' interface, and this rank's CPU.
+"""Reads the kernel's counters before and after each step: bytes on the gradients' interface, and CPU time.
 
-What is sent and computed between steps (probes, evaluations, records) is in no step and is not counted. The
-threads of a process tell how long they ran and how long they were ready to run while something else had the
-core: other programs, other ranks, or a limit on this process's group (/proc/PID/task/TID/schedstat).
+Traffic and computing between steps (probes, evaluations, records) are not counted. For each thread of this
+process, the kernel counts how long it ran and how long it was ready to run but had to wait, because other
+programs, other ranks or a limit on this process's group had the core (/proc/PID/task/TID/schedstat).
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ import numpy as np
 
 from dragoman.measure.records import COUNTED
 
-_SAMPLE_EVERY = 0.1  # seconds: threads are looked at in a step at most so often, at 1 microsecond each
-_THREADS_EVERY = 1.0  # and searched for, at 10 microseconds each
+_SAMPLE_EVERY = 0.1  # seconds between steps whose threads are read, at 1 microsecond per thread
+_THREADS_EVERY = 1.0  # seconds between searches for new threads, at 10 microseconds per thread
 _MOST_THREADS = 256
-_WORKER = 0.1  # a thread that runs for a tenth of the busiest one's time, or more, does a step's work
+_WORKER = 0.1  # threads that run at least this share of the busiest thread's time compute; others only wait
 _STATISTICS = Path("/sys/class/net")
 _NANOSECOND = 1e-9
 
 
 class Counters:
-    """Counts nothing: what a step has whose counters nobody asked for."""
+    """Counts nothing; used if no counters are wanted."""
 
     def begin(self) -> None:
-        """A step, or a part of one, begins."""
+        """Starts counting, for a step or a part of one."""
 
     def end(self) -> None:
-        """And ends; there may be more of it."""
+        """Stops counting; the step may continue with another part."""
 
     def take(self) -> np.ndarray:
-        """What was counted since the last call, in the order of COUNTED; NaN where nothing could be."""
+        """The counts since the last call, in the order of COUNTED; NaN if they cannot be read."""
         return np.full(len(COUNTED), np.nan)
 
 
 class KernelCounters(Counters):
     def __init__(self, interface: str | None = None):
-        """`interface` carries the gradients of this rank's host; one rank of each host is told."""
+        """`interface` carries the gradients of this host; only one rank per host gets it."""
         self._interface = InterfaceCounters(interface) if interface else None
         self._threads = ThreadTimes()
         self._bytes_before = self._bytes()
@@ -78,7 +78,7 @@ class KernelCounters(Counters):
 
 
 def _of_workers(times: list[np.ndarray]) -> np.ndarray:
-    """Seconds of the threads that compute, together: those that hardly run only wait beside them."""
+    """The summed seconds, running and waiting, of the threads that compute; idle threads are left out."""
     if not times:
         return np.full(2, np.nan)
     grown = np.array(times) * _NANOSECOND
@@ -86,24 +86,24 @@ def _of_workers(times: list[np.ndarray]) -> np.ndarray:
 
 
 class InterfaceCounters:
-    """Bytes sent and received by an interface since it came up, 2 microseconds a reading."""
+    """Bytes sent and received by an interface since it came up. A reading takes 2 microseconds."""
 
     def __init__(self, name: str):
         self._files: list[int] = []
-        with suppress(OSError):  # not on Linux, or another namespace's /sys
-            for way in ("tx", "rx"):
-                path = _STATISTICS / name / "statistics" / f"{way}_bytes"
+        with suppress(OSError):  # not Linux, or /sys is another namespace's
+            for direction in ("tx", "rx"):
+                path = _STATISTICS / name / "statistics" / f"{direction}_bytes"
                 self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def read(self) -> np.ndarray:
-        with suppress(OSError, ValueError):  # it may go down
+        with suppress(OSError, ValueError):  # the interface may have gone down
             if len(self._files) == 2:
                 return np.array([float(os.pread(file, 32, 0)) for file in self._files])
         return np.full(2, np.nan)
 
 
 class ThreadTimes:
-    """Nanoseconds for which each thread that works on steps ran, and was ready to run but did not."""
+    """For each thread that works on steps: nanoseconds that it ran, and that it was ready but had to wait."""
 
     def __init__(self) -> None:
         self.are_known = Path("/proc/self/schedstat").exists()
@@ -118,17 +118,17 @@ class ThreadTimes:
             try:
                 ran, queued, _ = os.pread(file, 96, 0).split()
                 times[thread] = int(ran), int(queued)
-            except (OSError, ValueError):  # it has ended
+            except (OSError, ValueError):  # the thread has ended
                 os.close(self._files.pop(thread))
         return times
 
     def _search(self) -> None:
-        """Threads of our own beside the steps (meter, records, checkpoints) are left out."""
+        """Adds new threads, except Python's own (meter, records, checkpoints), which do no work on steps."""
         self._searched = time.perf_counter()
-        beside = {thread.native_id for thread in threading.enumerate()} - {threading.main_thread().native_id}
+        pythons = {thread.native_id for thread in threading.enumerate()} - {threading.main_thread().native_id}
         with suppress(OSError):
             for thread in map(int, os.listdir("/proc/self/task")):
-                if thread in self._files or thread in beside or len(self._files) >= _MOST_THREADS:
+                if thread in self._files or thread in pythons or len(self._files) >= _MOST_THREADS:
                     continue
                 with suppress(OSError):
                     path = f"/proc/self/task/{thread}/schedstat"

@@ -1,23 +1,23 @@
 """records.db: the records of a run in SQLite, schema 1, written by rank 0 only.
 
-    facts        key, value (JSON): what is known of the run as a whole (RunFacts)
+    facts        key, value (JSON): facts about the run as a whole (RunFacts)
     attempts     one row per start of the run
-    steps        one row per step: over all ranks, each phase's mean, least, most, and the slowest rank
-    windows      one row per rank and log interval: the seconds of each phase, summed
+    steps        one row per step: mean, least and most of each phase over all ranks, and the slowest rank
+    windows      one row per rank and log interval: the summed seconds of each phase
     evaluations  one row per evaluation
     events       evaluation, checkpoint, start-up, restart, fault, stop: when, how long
-    probes       measured on purpose: steps without exchange, link, device peak
-    nics         per host and interface: bytes in and out; seconds for the last hour, minutes before
-    hosts        per host: CPU, memory, disk, likewise
-    gpus         per GPU: utilisation, power, clocks, memory, temperature, likewise
+    probes       separate measurements: steps without exchange, link, device peak
+    nics         per host and interface: bytes in and out; per second for the last hour, per minute before
+    hosts        per host: CPU, memory, disk, at the same times
+    gpus         per GPU: utilisation, power, clocks, memory, temperature, at the same times
     programs     per host: other programs that used the cores while ranks waited for one
-    lens         some seconds at 20 Hz or better: bytes on the gradients' interface, with step and phase
+    lens         short bursts of samples at 20 Hz or more: bytes on the gradients' interface, step, phase
 
-attempts, evaluations, events and probes hold their row as JSON; the others have a column per number
-(records.COLUMNS). Columns that end in _us hold whole microseconds: 3 to 4 bytes instead of 8, so that 300,000
-steps on 64 ranks stay under 100 MB.
+attempts, evaluations, events and probes hold each row as JSON; the others have a column per number
+(records.COLUMNS). Columns that end in _us hold whole microseconds in 3 to 4 bytes instead of 8, so that
+300,000 steps on 64 ranks stay under 100 MB.
 
-Times are on one time line (clock.py), which does not move when the wall clock is set.
+All times are on one time line (clock.py), which does not move when the wall clock is set.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _MODELS: dict[str, type[BaseModel]] = {
 
 
 class RecordsFile:
-    """records.db, open for writing. Only rank 0 has one."""
+    """records.db, open for writing. Only rank 0 opens it."""
 
-    past: list[Attempt]  # starts of the run before this one
-    last_time: float  # of the newest row; -inf where there is none
+    past: list[Attempt]  # the earlier attempts of the run
+    last_time: float  # time of the newest row; -inf if there is none
 
     def __init__(self, path: Path):
-        hint = "see whether the disk is full; a damaged file can be moved away, and a new one is begun"
+        hint = "check whether the disk is full; if the file is damaged, move it away, and a new one is begun"
         with reading(path, RecordsError, hint):
             self._database = sqlite3.connect(path, check_same_thread=False)
             untrusted.guard(self._database, path)
@@ -78,8 +78,8 @@ class RecordsFile:
             self._database.set_progress_handler(None, 0)
 
     def _create(self) -> None:
-        """What is not there yet."""
-        # WAL: a report may read while the run writes; NORMAL: a power cut loses rows, not the file.
+        """Creates the tables and indexes that are missing."""
+        # WAL: a report may read while the run writes. NORMAL: a power cut may lose rows, but not the file.
         self._database.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
         with self._database:
             self._database.execute("CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT)")
@@ -97,14 +97,14 @@ class RecordsFile:
         self._database.execute(f"CREATE TABLE IF NOT EXISTS {table} ({spec})")
 
     def _add_columns(self) -> None:
-        """And tables: what the version that began the file did not write yet."""
+        """Adds the tables and columns that the version that began the file did not have."""
         with self._database:
             for table in ADDED_TABLES:
                 self._create_table(table)
             for table, columns in COLUMNS.items():
-                there = _columns(self._database, table)
+                present = _columns(self._database, table)
                 for name, kind in columns.items():
-                    if name not in there:
+                    if name not in present:
                         self._database.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
 
     def _attempts(self) -> list[Attempt]:
@@ -112,11 +112,11 @@ class RecordsFile:
 
     def _last_time(self) -> float:
         queries = ("SELECT max(ended) FROM steps", "SELECT max(time + span) FROM hosts")
-        found = [self._database.execute(query).fetchone()[0] for query in queries]
+        times = [self._database.execute(query).fetchone()[0] for query in queries]
         for attempt in self.past:
-            found += [attempt.started, attempt.ended]
-        found += [event.time + event.seconds for event in _models(self._database, "events", Event)]
-        return max((float(time) for time in found if time is not None), default=-math.inf)
+            times += [attempt.started, attempt.ended]
+        times += [event.time + event.seconds for event in _models(self._database, "events", Event)]
+        return max((float(time) for time in times if time is not None), default=-math.inf)
 
     def fact(self, key: str) -> Any:
         row = self._database.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
@@ -128,7 +128,7 @@ class RecordsFile:
             self._database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
 
     def add(self, table: str, columns: Table) -> None:
-        """Appends rows, given as columns in memory's units."""
+        """Appends rows, given as columns in the units of memory (seconds)."""
         values = []
         for name in COLUMNS[table]:
             data = np.asarray(columns[column(name)])
@@ -151,7 +151,7 @@ class RecordsFile:
         self.add_row("attempts", attempt)
 
     def thin(self, before: float) -> None:
-        """Seconds older than `before` become minutes, so that a run of weeks stays small."""
+        """Merges rows per second older than `before` into rows per minute, to keep a run of weeks small."""
         with self._database:
             for table, keys in (("nics", "host, interface"), ("hosts", "host"), ("gpus", "host, gpu")):
                 names = [name for name in COLUMNS[table] if name not in ("time", "span", *keys.split(", "))]
@@ -172,10 +172,10 @@ class RecordsFile:
 
 
 def attempts(path: Path) -> int:
-    """How often a run was started; 0 where there are no records, or none that can be read."""
+    """How often a run was started; 0 if there are no readable records."""
     if not path.exists():
         return 0
-    # rw: a reader that may not write leaves files behind, one that may takes them away again
+    # rw: a connection that may write removes SQLite's extra files again; a read-only one leaves them behind
     with suppress(sqlite3.DatabaseError, RecordsError), closing(untrusted.connect(path, "mode=rw")) as file:
         untrusted.guard(file, path)
         return int(file.execute("SELECT count(*) FROM attempts").fetchone()[0])
@@ -183,7 +183,7 @@ def attempts(path: Path) -> int:
 
 
 def last_reason(path: Path) -> str | None:
-    """Why a run's newest attempt ended; None while it has not, or nothing is known of it."""
+    """Why a run's newest attempt ended; None if it has not ended or is not known."""
     with suppress(RecordsError):
         if attempts := read(path).attempts:
             return attempts[-1].reason
@@ -192,7 +192,10 @@ def last_reason(path: Path) -> str | None:
 
 @contextmanager
 def snapshot(path: Path) -> Iterator[Path]:
-    """One file with everything in it, while the block lasts: the newest rows stand in another one (-wal)."""
+    """A complete copy of the database in one file, removed after the block.
+
+    The original may keep its newest rows in another file (-wal).
+    """
     whole = path.with_name(path.name + atomic.UNFINISHED)
     whole.unlink(missing_ok=True)
     try:
@@ -208,27 +211,27 @@ def snapshot(path: Path) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """The file that goes by this name and its companions: rows left in -wal would get into its successor."""
+    """Removes the database and SQLite's extra files: rows left in -wal would end up in the next database."""
     for ending in ("-wal", "-shm", ""):
         path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def _by_the_minute(name: str) -> str:
-    """SQL for the value that stands for a minute of seconds."""
+    """The SQL expression that merges a minute of this column into one value."""
     if name in TEXT_COLUMNS:
         return "''"
     return f"max({name})" if name.endswith("_most") else f"avg({name})"
 
 
 def read(path: Path) -> Records:
-    """The records of a run, also while it is running."""
+    """The records of a run, which may still be running."""
     if not path.exists():
         raise kinds.refused(path.parent, "run")
     with reading(path, RecordsError), untrusted.opened(path) as database:
-        # Not json.loads: it lets lone surrogates through, which nothing can print or write as UTF-8.
+        # Not json.loads: it accepts lone surrogates, which cannot be printed or written as UTF-8.
         facts = {key: from_json(value) for key, value in database.execute("SELECT key, value FROM facts")}
         if (schema := facts.pop("schema", None)) != SCHEMA:
-            raise RecordsError(f"records of schema {schema}, not of {SCHEMA}", path=path)
+            raise RecordsError(f"the records have schema {schema}, this version reads {SCHEMA}", path=path)
         rows = {name: _models(database, name, model) for name, model in _MODELS.items()}
         tables = {name: _table(database, name) for name in COLUMNS}
         return _assembled(facts, rows, tables)
@@ -241,11 +244,11 @@ def _assembled(facts: dict[str, Any], rows: dict[str, list[Any]], tables: dict[s
     return Records(
         RunFacts(**known),
         attempts,
-        steps=_living(tables["steps"], "step", attempts),
-        windows=_living(tables["windows"], "last_step", attempts),
-        evaluations=_living_rows(rows["evaluations"], attempts),
+        steps=_without_superseded(tables["steps"], "step", attempts),
+        windows=_without_superseded(tables["windows"], "last_step", attempts),
+        evaluations=_rows_without_superseded(rows["evaluations"], attempts),
         events=rows["events"],
-        probes=_living_rows(rows["probes"], attempts),
+        probes=_rows_without_superseded(rows["probes"], attempts),
         nics=tables["nics"],
         hosts=tables["hosts"],
         gpus=tables["gpus"],
@@ -255,14 +258,14 @@ def _assembled(facts: dict[str, Any], rows: dict[str, list[Any]], tables: dict[s
 
 
 def _columns(database: sqlite3.Connection, table: str) -> set[str]:
-    """Names of those that the file has."""
+    """The names of the columns that the table has in this file."""
     return {name for _, name, *_ in database.execute(f"PRAGMA table_info({table})")}
 
 
 def _table(database: sqlite3.Connection, table: str) -> Table:
-    """Columns that an earlier version did not write yet are left out."""
-    there = _columns(database, table)
-    names = [name for name in COLUMNS[table] if name in there]
+    """The columns of a table, without those that an earlier version did not write."""
+    present = _columns(database, table)
+    names = [name for name in COLUMNS[table] if name in present]
     if not names and table in ADDED_TABLES:
         return {}
     if not names:
@@ -290,29 +293,29 @@ def _models(database: sqlite3.Connection, table: str, model: type[BaseModel]) ->
 
 
 def _number(value: Any) -> float:
-    if not isinstance(value, int | float):  # float() would take text and bytes as well
+    if not isinstance(value, int | float):  # float() would also accept text and bytes
         raise ValueError(f"{str(value)[:20]!r} is not a number")
     return float(value)
 
 
 def _superseded_from(attempts: Iterable[Attempt], number: int) -> float:
-    """The first step of this attempt that a later one made again."""
+    """The first step of this attempt that a later attempt repeated."""
     return min((later.first_step for later in attempts if later.number > number), default=np.inf)
 
 
-def _living(table: Table, key: str, attempts: Sequence[Attempt]) -> Table:
+def _without_superseded(table: Table, key: str, attempts: Sequence[Attempt]) -> Table:
     limits = {attempt.number: _superseded_from(attempts, attempt.number) for attempt in attempts}
-    alive = np.array(
+    kept = np.array(
         [step < limits.get(int(a), np.inf) for step, a in zip(table[key], table["attempt"], strict=True)],
         dtype=bool,
     )
-    return {name: values[alive] for name, values in table.items()}
+    return {name: values[kept] for name, values in table.items()}
 
 
-def _living_rows(rows: Sequence[Any], attempts: Sequence[Attempt]) -> list[Any]:
+def _rows_without_superseded(rows: Sequence[Any], attempts: Sequence[Attempt]) -> list[Any]:
     return [row for row in rows if row.step < _superseded_from(attempts, row.attempt)]
 
 
 def _plain(value: Any) -> Any:
-    """SQLite has no NaN."""
+    """The value as SQLite can store it: None for NaN and infinity."""
     return None if isinstance(value, float) and not np.isfinite(value) else value

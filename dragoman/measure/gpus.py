@@ -1,6 +1,6 @@
-"""What the GPUs of this host say of themselves, through NVIDIA's management library. None is a good answer.
+"""Reads the meters of this host's GPUs through NVIDIA's management library, if there are any.
 
-Written with care; not run on hardware yet.
+Not yet run on hardware.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection
 
 
 class GpuReader:
-    """Readings of the GPUs of these UUIDs, or of none where there is no driver.
+    """Reads the GPUs with these UUIDs, or none if there is no driver.
 
-    The library knows all of a machine's, also those that CUDA_VISIBLE_DEVICES hides: others may train there.
+    The library lists all GPUs of a machine, even those that CUDA_VISIBLE_DEVICES hides, on which other
+    programs may train.
     """
 
     def __init__(self, uuids: Collection[str] = ()) -> None:
@@ -22,11 +23,11 @@ class GpuReader:
 
             pynvml.nvmlInit()
             self._nvml = pynvml
-            every = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+            handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
             self._handles = [
-                handle for handle in every if _plain(pynvml.nvmlDeviceGetUUID(handle)) in map(_plain, uuids)
+                handle for handle in handles if _plain(pynvml.nvmlDeviceGetUUID(handle)) in map(_plain, uuids)
             ]
-        except Exception:  # no package, no driver, no device: there is nothing to read
+        except Exception:  # no package, driver or device
             return
 
     def read(self) -> list[tuple[float, ...]]:
@@ -46,7 +47,7 @@ class GpuReader:
         return tuple(self._or_unknown(reading) for reading in readings)
 
     def _or_unknown(self, reading: Callable[[], float]) -> float:
-        """NaN where this GPU does not tell: a virtual one has no power, a slice of one no utilisation."""
+        """The reading, or NaN if this GPU has none: virtual GPUs lack power, MIG slices lack utilisation."""
         try:
             return reading()
         except self._nvml.NVMLError:
@@ -54,5 +55,5 @@ class GpuReader:
 
 
 def _plain(uuid: str) -> str:
-    """NVIDIA's library writes GPU-..., torch leaves that out."""
+    """The UUID without the prefix GPU-, which NVIDIA's library adds and torch does not."""
     return str(uuid).removeprefix("GPU-")

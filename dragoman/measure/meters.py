@@ -1,8 +1,8 @@
-"""What a host does, by the second: bytes on every interface, CPU, memory, disk, GPUs. A thread on one rank.
+"""Meters a host once per second, in a thread of one rank: bytes on every interface, CPU, memory, disk, GPUs.
 
-While ranks wait for a core, the process table is looked at as well, less and less often.
-Now and then some seconds are sampled at 50 Hz with the step and phase under way: the lens, which shows where
-in a step the traffic flows. A reading costs about 0.2 ms of one core, one of the lens 10 microseconds.
+While ranks wait for a core, the meter also looks for other programs in the process table, at growing
+intervals. Every half hour it takes a burst of samples (4 s at 50 Hz) with the current step and phase, which
+shows when in a step the traffic flows. A reading costs about 0.2 ms of one core, a sample 10 microseconds.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dragoman.measure.gpus import GpuReader
 from dragoman.measure.neighbours import Neighbours, RunningProgram
 from dragoman.measure.phases import Phases
 
-_LENS_SECONDS = 4.0
-_LENS_PERIOD = 0.02
-_LENS_EVERY = 1800.0
-_LENS_AFTER = 5.0  # of training: the first steps are not typical
+_BURST_SECONDS = 4.0
+_BURST_PERIOD = 0.02
+_BURST_EVERY = 1800.0
+_BURST_AFTER = 5.0  # seconds of training before the first burst, as the first steps are not typical
 
-_QUEUED = 0.05  # of a second that a rank waits for a core: less is the scheduler's own
-_FIRST_PAUSE, _LONGEST_PAUSE = 3.0, 300.0  # seconds between two looks at the process table
-# Of the group that a container's processes are in, as they see it: version 2, then version 1.
+_QUEUED = 0.05  # seconds per second that a rank waits for a core; less is normal scheduling
+_FIRST_PAUSE, _LONGEST_PAUSE = 3.0, 300.0  # seconds between two searches of the process table
+# The throttling counters of a container's cgroup: version 2, then version 1.
 _LIMITS = (
     ("/sys/fs/cgroup/cpu.stat", "throttled_usec", 1e-6),
     ("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time", 1e-9),
@@ -50,16 +50,16 @@ def interface_bytes() -> dict[str, tuple[int, int]]:
 
 
 class HostMeter:
-    """Samples until told to stop. Rows are taken by the recorder at its intervals, and dated there."""
+    """Meters this host until `close`. The recorder takes the rows at its intervals and dates them."""
 
     def __init__(
         self, interface: str, phases: Phases, gpus: Collection[str] = (), ranks: Collection[int] = ()
     ):
-        """`interface` carries the gradients; `gpus` are the UUIDs of those its ranks compute on.
+        """`interface` carries the gradients; `gpus` are the UUIDs of the GPUs that the ranks use.
 
-        `ranks` are the processes of the run that this one can see.
+        `ranks` are the process ids of the run's ranks that this process can see.
         """
-        self.interfaces = sorted(interface_bytes())  # rows name an interface by its place in this list
+        self.interfaces = sorted(interface_bytes())  # rows name an interface by its index in this list
         self.cores = psutil.cpu_count() or 1
         self.cost_seconds = 0.0  # CPU time of the thread
         self._interface = interface
@@ -69,8 +69,8 @@ class HostMeter:
         self._nics: Rows = []
         self._hosts: Rows = []
         self._gpu_rows: Rows = []
-        self._lens: Rows = []
-        self.programs: list[str] = []  # rows name a program by its place in this list
+        self._burst_samples: Rows = []
+        self.programs: list[str] = []  # rows name a program by its index in this list
         self._program_rows: Rows = []
         self._ranks = {os.getpid(), *ranks}
         self._stop = threading.Event()
@@ -78,12 +78,17 @@ class HostMeter:
         self._thread.start()
 
     def take(self) -> dict[str, np.ndarray]:
-        """The rows since the last call, by table. Each begins with a reading of the clock."""
+        """The rows since the last call, by table. Each row begins with a reading of the clock."""
         with self._lock:
-            taken = {"nics": self._nics, "hosts": self._hosts, "gpus": self._gpu_rows, "lens": self._lens}
-            taken["programs"] = self._program_rows
-            self._nics, self._hosts, self._gpu_rows, self._lens = [], [], [], []
-            self._program_rows = []
+            taken = {
+                "nics": self._nics,
+                "hosts": self._hosts,
+                "gpus": self._gpu_rows,
+                "lens": self._burst_samples,
+                "programs": self._program_rows,
+            }
+            self._nics, self._hosts, self._gpu_rows = [], [], []
+            self._burst_samples, self._program_rows = [], []
         return {name: np.array(rows, dtype=np.float64) for name, rows in taken.items()}
 
     def close(self) -> None:
@@ -91,20 +96,20 @@ class HostMeter:
         self._thread.join()
 
     def _run(self) -> None:
-        psutil.cpu_percent(percpu=True)  # the first call only sets its reference
+        psutil.cpu_percent(percpu=True)  # the first call only sets the reference for the next one
         before, since = _Counters(self._ranks), clock.seconds()
-        lens_at = since + _LENS_AFTER
+        burst_at = since + _BURST_AFTER
         watch = _Watch(self._ranks)
         while not self._stop.wait(max(0.0, since + 1.0 - clock.seconds())):
             now = clock.seconds()
             after = _Counters(self._ranks)
             self._second(before, after, since, now - since)
-            if found := watch.second(now, before.queued(after)):
-                self._note_programs(*found)
+            if observed := watch.second(now, before.queued(after)):
+                self._note_programs(*observed)
             before, since = after, now
-            if now >= lens_at and self._phases.step:
-                lens_at = now + _LENS_EVERY
-                self._sample_lens()
+            if now >= burst_at and self._phases.step:
+                burst_at = now + _BURST_EVERY
+                self._sample_burst()
             self.cost_seconds = time.thread_time()
 
     def _second(self, before: _Counters, after: _Counters, when: float, span: float) -> None:
@@ -130,17 +135,17 @@ class HostMeter:
                     self.programs.append(program.name)
                 self._program_rows.append((when, span, self.programs.index(program.name), program.cores))
 
-    def _sample_lens(self) -> None:
-        ends = clock.seconds() + _LENS_SECONDS
-        while clock.seconds() < ends and not self._stop.wait(_LENS_PERIOD):
+    def _sample_burst(self) -> None:
+        ends = clock.seconds() + _BURST_SECONDS
+        while clock.seconds() < ends and not self._stop.wait(_BURST_PERIOD):
             received, sent = interface_bytes().get(self._interface, (0, 0))
             row = (clock.seconds(), sent, received, self._phases.step, self._phases.current)
             with self._lock:
-                self._lens.append(row)
+                self._burst_samples.append(row)
 
 
 class _Counters:
-    """Everything that only ever rises."""
+    """The host's counters at one moment. They only increase."""
 
     def __init__(self, ranks: Collection[int]) -> None:
         self.nics = interface_bytes()
@@ -151,7 +156,7 @@ class _Counters:
         self.queued_by = {rank: seconds for rank in ranks if (seconds := _queued_seconds(rank)) is not None}
 
     def queued(self, after: _Counters) -> float:
-        """Seconds for which the main thread of a rank wanted a core and had none: the most of any rank."""
+        """The longest that any rank's main thread waited for a core between the two moments, in seconds."""
         waited = [
             after.queued_by[rank] - self.queued_by[rank]
             for rank in self.queued_by.keys() & after.queued_by.keys()
@@ -160,7 +165,7 @@ class _Counters:
 
 
 class _Watch:
-    """Looks at the process table while ranks wait for a core: for a second, less and less often."""
+    """Watches the process table for a second at a time while ranks wait for a core, at growing intervals."""
 
     def __init__(self, ranks: Collection[int]):
         self._ranks = ranks
@@ -170,7 +175,7 @@ class _Watch:
         self._pause = _FIRST_PAUSE
 
     def second(self, now: float, queued: float) -> tuple[float, float, list[RunningProgram]] | None:
-        """What a look that began a second ago has found, and for which time."""
+        """The time, length and result of a watch that began a second ago; may begin a new one."""
         if self._neighbours:
             began, programs = self._began, self._neighbours.busiest()
             self._neighbours = None
@@ -182,14 +187,14 @@ class _Watch:
 
 
 def _queued_seconds(process: int) -> float | None:
-    """For which its main thread was ready to run and did not; None where the kernel does not tell."""
+    """Seconds for which a process's main thread was ready but had no core; None if not known."""
     with suppress(OSError, ValueError), open(f"/proc/{process}/schedstat") as file:
         return int(file.read().split()[1]) * 1e-9
     return None
 
 
 def _throttled_seconds() -> float:
-    """For which a limit on this process's group held it back so far; NaN where that cannot be read."""
+    """Seconds for which a limit on this process's cgroup has held it back; NaN if that cannot be read."""
     for path, name, unit in _LIMITS:
         with suppress(OSError, ValueError), open(path) as file:
             for line in file:

@@ -1,7 +1,7 @@
-"""Which other programs use this machine's cores, by name.
+"""Finds other programs that use this machine's cores, by name.
 
-A rank, the programs that started it and those that it started are the run; everything else that this process
-can see is another program. What runs in other containers or virtual machines cannot be seen.
+The ranks, the processes that started them and the processes they started belong to the run; every other
+process that this one can see is another program. Other containers and virtual machines cannot be seen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dragoman.measure.clock import boot
 from dragoman.sync.world import World
 
-LEAST_CORES = 0.05  # a program that uses less takes nothing away
+LEAST_CORES = 0.05  # a program that uses fewer cores does no harm
 MOST_NAMED = 3
 _TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 _PROC = Path("/proc")
@@ -25,31 +25,31 @@ _LONGEST_NAME = 40
 
 class RunningProgram(NamedTuple):
     name: str
-    cores: float  # that it used, on average
+    cores: float  # mean number of cores that it used
 
 
-# Programs that run others: what they run says more than their own name.
+# Interpreters: the script they run says more than their own name.
 _INTERPRETERS = ("python", "java", "perl", "ruby", "node", "bash", "sh", "Rscript", "julia")
 
 
 class _Process(NamedTuple):
     name: str
     parent: int
-    seconds: float  # of CPU so far
-    began: int  # a process number may be given again
+    seconds: float  # CPU time so far
+    began: int  # distinguishes processes, because the kernel reuses process ids
 
 
 class Neighbours:
-    """Compares each look at the process table with the one before: about 15 microseconds per process."""
+    """Compares the process table with its state at the last call. Costs about 15 microseconds per process."""
 
     def __init__(self, ranks: Collection[int] = ()):
-        """`ranks` are the process numbers of the run's ranks that this process can see."""
+        """`ranks` are the process ids of the run's ranks that this process can see."""
         self._ranks = {os.getpid(), *ranks}
         self._looked = time.perf_counter()
         self._before = _processes()
 
     def busiest(self) -> list[RunningProgram]:
-        """Those that used most CPU since the last look, processes of one name together."""
+        """The programs that used most CPU since the last call; processes of one name are added up."""
         now, after = time.perf_counter(), _processes()
         span, before = now - self._looked, self._before
         self._looked, self._before = now, after
@@ -67,35 +67,35 @@ class Neighbours:
 
 
 def ranks_here(world: World) -> list[int]:
-    """Process numbers of the ranks that this rank can see, whatever hosts they call theirs. Collective."""
-    view = f"{boot()} {_view()}"
-    told = [text.rsplit(" ", 1) for text in world.gather_text(f"{view} {os.getpid()}")]
-    return [int(number) for other, number in told if other == view]
+    """The process ids of all ranks that this rank can see, whatever their host names. Collective."""
+    view = f"{boot()} {_pid_namespace()}"
+    views = [text.rsplit(" ", 1) for text in world.gather_text(f"{view} {os.getpid()}")]
+    return [int(number) for other, number in views if other == view]
 
 
-def _view() -> str:
-    """The same for processes that see each other."""
+def _pid_namespace() -> str:
+    """The id of this process's PID namespace. Processes that share it see each other."""
     with suppress(OSError):
         return os.readlink("/proc/self/ns/pid")
     return ""
 
 
 def _processes() -> dict[int, _Process]:
-    """Empty where there is no /proc."""
-    found = {}
+    """All visible processes by id; empty without /proc."""
+    processes = {}
     with suppress(OSError):
         for number in filter(str.isdigit, os.listdir(_PROC)):
             with suppress(OSError, ValueError, IndexError):
                 file = os.open(f"/proc/{number}/stat", os.O_RDONLY)
                 try:
-                    found[int(number)] = _parsed(os.read(file, 1024).decode(errors="replace"))
+                    processes[int(number)] = _parsed(os.read(file, 1024).decode(errors="replace"))
                 finally:
                     os.close(file)
-    return found
+    return processes
 
 
 def _parsed(stat: str) -> _Process:
-    """The name may hold spaces and brackets."""
+    """Parses /proc/PID/stat. The name in it may contain spaces and brackets."""
     before, _, after = stat.rpartition(")")
     fields = after.split()
     seconds = (int(fields[11]) + int(fields[12])) * _TICK_SECONDS
@@ -103,7 +103,7 @@ def _parsed(stat: str) -> _Process:
 
 
 def _running(number: int, name: str) -> str:
-    """The name, and of an interpreter also the file or module that it runs; no other arguments: secrets."""
+    """A process's name, for an interpreter with its script or module. Other arguments may hold secrets."""
     if not name.startswith(_INTERPRETERS):
         return name
     with suppress(OSError):
@@ -118,7 +118,7 @@ def _running(number: int, name: str) -> str:
 
 
 def _family(processes: dict[int, _Process], ranks: Collection[int]) -> set[int]:
-    """The ranks, those that started them, and whatever was started by ranks."""
+    """The process ids of the ranks, their ancestors and their descendants."""
     ancestors: set[int] = set()
     for rank in ranks:
         number = rank

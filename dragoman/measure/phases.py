@@ -1,7 +1,8 @@
 """The named phases of a step and their clocks, on one rank.
 
-A step is always in one phase. On a CPU a phase ends when the next begins. On a GPU the host runs ahead: an
-event is put into the stream at each change and read later, so that no step waits for its clock.
+A step is always in exactly one phase. On a CPU, a phase ends when the next one begins. On a GPU, the host
+runs ahead of the device: each change of phase puts an event into the stream, which is read later, so that no
+step waits for its clock.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ BETWEEN_STEPS = -1
 
 
 class Phases:
-    """The clock of a CPU rank. `step` and `current` may be read by another thread at any time.
+    """The clock of a CPU rank. Other threads may read `step` and `current` at any time.
 
-    `counted` is what the counters counted in the step that ended last (records.COUNTED).
+    `counted` holds the counts of the step that ended last (records.COUNTED).
     """
 
     def __init__(self, counters: Counters | None = None) -> None:
@@ -33,34 +34,34 @@ class Phases:
         self._seconds = np.zeros(len(PHASES))
 
     def begin(self, name: str) -> None:
-        """From now on the step is in this phase."""
+        """Ends the current phase and begins this one."""
         if self.current == BETWEEN_STEPS:
             self._counters.begin()
         self._close()
         self.current = _NUMBER[name]
 
     def move(self, seconds: float, origin: str, to: str) -> None:
-        """So much of what was counted as one phase was another. The clock of the exchange knows it."""
+        """Moves seconds from one phase to another, as the exchange's own clock knows better."""
         seconds = min(max(0.0, seconds), self._seconds[_NUMBER[origin]])
         self._seconds[_NUMBER[origin]] -= seconds
         self._seconds[_NUMBER[to]] += seconds
 
     def pause(self) -> None:
-        """Between steps: evaluation, checkpoint, bookkeeping."""
+        """Stops the clock between steps, for an evaluation, a checkpoint or bookkeeping."""
         self._close()
         if self.current != BETWEEN_STEPS:
             self._counters.end()
         self.current = BETWEEN_STEPS
 
     def end_step(self) -> np.ndarray:
-        """The seconds of each phase of the step that ends here."""
+        """Ends the step and returns the seconds of each phase."""
         self.pause()
         self.counted = self._counters.take()
         self.step += 1
         return self._finished()
 
     def discard(self) -> np.ndarray:
-        """The same for something that was no step."""
+        """The seconds of each phase of something that is not counted as a step."""
         self.pause()
         self._counters.take()
         return self._finished()
@@ -77,10 +78,10 @@ class Phases:
 
 
 class GpuPhases(Phases):
-    """The clock of a GPU rank. Written with care; not run on hardware yet.
+    """The clock of a GPU rank. Not yet run on hardware.
 
-    What the card has not finished when a step ends (the optimizer's last kernels) counts to the next one: to
-    wait for it would hold up the host in every step.
+    Kernels that have not finished when a step ends (the optimizer's last ones) count towards the next step:
+    waiting for them would delay the host in every step.
     """
 
     def __init__(self, counters: Counters | None = None) -> None:
@@ -95,7 +96,7 @@ class GpuPhases(Phases):
         return self._finished()
 
     def _finished(self) -> np.ndarray:
-        """The seconds of what the card is done with."""
+        """The seconds of the phases that the GPU has finished."""
         seconds, self._seconds = self._seconds, np.zeros(len(PHASES))
         while self._pairs and self._pairs[0][2].query():
             phase, opened, closed = self._pairs.pop(0)

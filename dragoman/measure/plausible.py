@@ -1,6 +1,6 @@
-"""Checks numbers read from a file: a damaged file must not pass for a strange run.
+"""Checks numbers read from a file, so that a damaged file does not pass for a strange run.
 
-Explainers and charts rely on it. They convert, index and plot numbers without asking again.
+Explainers and charts rely on this: they convert, index and plot numbers without checking them again.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-_MOST = 1e24  # of anything: operations per step, bytes, a loss that has run away
-_MOST_WHOLE = 2**53  # floats hold whole numbers up to here
+_MOST = 1e24  # of any quantity: FLOPs per step, bytes, a diverged loss
+_MOST_WHOLE = 2**53  # floats hold all integers up to here
 _MOST_COUNTED = 1e15  # steps, tokens, ranks, hosts; microseconds
 _LAST_TIME = 1e11  # Unix seconds, in the year 5138
 _DEEPEST = 20
@@ -21,7 +21,7 @@ _DURATIONS = ("seconds", "span")
 
 
 def check_column(name: str, kind: str, values: np.ndarray) -> None:
-    """Raises ValueError. NaN is a value that was not recorded."""
+    """Raises ValueError if a value of the column is impossible. NaN means not recorded."""
     known = values[~np.isnan(values)]
     if name in _TIMES:
         is_right = (known >= 0) & (known <= _LAST_TIME)
@@ -35,7 +35,7 @@ def check_column(name: str, kind: str, values: np.ndarray) -> None:
 
 
 def check(value: Any, name: str = "", depth: int = 0) -> None:
-    """The same for anything that JSON can hold, and for what it cannot: a loss that is not finite."""
+    """The same check for a JSON value. Unlike JSON, it allows losses that are not finite."""
     if depth > _DEEPEST:
         raise ValueError(f"{name} is nested too deeply")
     if isinstance(value, Mapping):
@@ -53,4 +53,4 @@ def _is_right(value: float, name: str) -> bool:
         return abs(value) <= _MOST_WHOLE
     if name in _TIMES or name in _DURATIONS:
         return 0 <= value <= _LAST_TIME
-    return abs(value) <= _MOST or not math.isfinite(value)  # a loss may run away
+    return abs(value) <= _MOST or not math.isfinite(value)  # a diverged loss is not finite

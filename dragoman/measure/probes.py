@@ -1,4 +1,4 @@
-"""Measured on purpose at the start of a run: the device's peak, and the link between hosts."""
+"""Measurements at the start of a run: the device's peak, and the link between hosts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import torch
 import torch.distributed as dist
 
 from dragoman.model.product import multiply
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
 
 _PEAK_SECONDS = 0.2
 _PEAK_SIZE = {"cpu": 1024, "cuda": 8192}  # rows and columns of the matrices
 _PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-_BURST_SECONDS = 0.25  # shorter ones measure buffers rather than the link
-_BURST_BYTES = 1 << 20  # of the first burst; four times as much until it takes long enough
+_BURST_SECONDS = 0.25  # shorter bursts measure buffers rather than the link
+_BURST_BYTES = 1 << 20  # of the first burst; each next one is four times as large until it takes long enough
 _LARGEST_BURST = 1 << 28
-_ALL_BURSTS_SECONDS = 2.0  # so many more are tried
+_ALL_BURSTS_SECONDS = 2.0  # the last burst is repeated for this long
 _ECHOES = 20
 
 
 def own_peak(device: torch.device, precision: str = "fp32") -> float:
-    """FLOP/s of matrix products, of one device or of this process's threads, which compute in fp32."""
+    """FLOP/s of matrix products on one GPU, or on this process's CPU threads (always in fp32)."""
     size = _PEAK_SIZE[device.type]
     dtype = _PRECISIONS[precision] if device.type == "cuda" else torch.float32
     left, right = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(2))
@@ -37,20 +37,20 @@ def own_peak(device: torch.device, precision: str = "fp32") -> float:
 
 
 def peaks(world: World, precision: str) -> list[float]:
-    """Of each rank, all at once, in `train.precision`, which counts on GPUs only. Collective."""
+    """FLOP/s of each rank, measured on all at once in `train.precision` (GPUs only). Collective."""
     table = torch.zeros(world.size, dtype=torch.float64)
-    world.sum_(table)  # all begin together
+    world.sum_(table)  # makes all ranks begin together
     table[world.rank] = own_peak(world.device, precision)
     world.sum_(table)
     return table.tolist()
 
 
 def all_reduce(world: World) -> tuple[int, float]:
-    """Bytes and seconds of a plain all-reduce over all ranks, one large enough to tell. Collective."""
+    """Bytes and seconds of a plain all-reduce over all ranks, large enough to be timed well. Collective."""
     nbytes = _BURST_BYTES
     while True:
         tensor = torch.zeros(nbytes // 4, device=world.device)
-        world.sum([0.0])  # all begin together
+        world.sum([0.0])  # makes all ranks begin together
         began = time.perf_counter()
         dist.all_reduce(tensor)
         _wait(world.device)
@@ -60,13 +60,13 @@ def all_reduce(world: World) -> tuple[int, float]:
         nbytes *= 4
 
 
-def link(world: World, topology: Topology) -> tuple[float, float]:
-    """Bits per second and round-trip seconds between neighbouring hosts: the slowest of them. Collective.
+def link(placement: Placement) -> tuple[float, float]:
+    """Bits per second and round-trip seconds of the slowest pair of neighbouring hosts. Collective.
 
-    The first rank of every host sends to the next host's at the same time, as a ring all-reduce does. Over
-    TCP, also where gradients travel over NCCL.
+    The first ranks of all hosts send to the next host at the same time, as a ring all-reduce does. They use
+    TCP, even if gradients travel over NCCL.
     """
-    leaders = topology.leaders
+    world, leaders = placement.world, placement.topology.leaders
     place = leaders.index(world.rank) if world.rank in leaders else None
     nbytes, seconds = _BURST_BYTES, 0.0
     while True:
@@ -74,8 +74,8 @@ def link(world: World, topology: Topology) -> tuple[float, float]:
         if seconds >= _BURST_SECONDS or nbytes >= _LARGEST_BURST:
             break
         nbytes *= 4
-    # One TCP connection that is full both ways stumbles, at first most of all: the best of several is what it
-    # can carry.
+    # The rate of a TCP connection that is full in both directions varies, most of all at first: the best of
+    # several bursts shows what it can carry.
     spent = seconds
     while spent < _ALL_BURSTS_SECONDS:
         again = world.most([_burst(world, leaders, place, nbytes)])[0]
@@ -85,7 +85,7 @@ def link(world: World, topology: Topology) -> tuple[float, float]:
 
 
 def _burst(world: World, leaders: list[int], place: int | None, nbytes: int) -> float:
-    """Seconds in which this leader sends so much to the next and receives as much from the one before."""
+    """The seconds that this leader takes to send this much to the next and receive it from the previous."""
     if place is None:
         return 0.0
     outgoing, incoming = (torch.zeros(nbytes, dtype=torch.uint8) for _ in range(2))

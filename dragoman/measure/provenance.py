@@ -1,4 +1,4 @@
-"""Where a run came from: versions, machine, command line, data. Enough to make it again."""
+"""Records where a run came from (versions, machine, command line, data), so that it can be repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman import __version__
 from dragoman.errors import RecordsError, reading
 from dragoman.measure import plausible
 
-if TYPE_CHECKING:  # a report reads it without torch
+if TYPE_CHECKING:  # a report imports this module without torch
     from dragoman.data.store import DataSet
     from dragoman.sync.world import World
 
@@ -44,19 +44,19 @@ def describe(command: str, world: World, data: DataSet, parameters: int) -> str:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """What provenance.json holds; empty where there is none."""
+    """The content of provenance.json; empty if there is no such file."""
     if not path.is_file():
         return {}
-    with reading(path, RecordsError, hint="move it away; it only tells where the run came from"):
+    with reading(path, RecordsError, hint="move it away; it only records where the run came from"):
         facts = json.loads(path.read_text(encoding="utf-8"))
         plausible.check(facts)
         if not isinstance(facts, dict):
-            raise ValueError("no JSON object")
+            raise ValueError("not a JSON object")
     return facts
 
 
 def _git_commit() -> str | None:
-    """Of dragoman's own tree, if it runs from one."""
+    """The commit of dragoman's source tree; None if it does not run from one."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

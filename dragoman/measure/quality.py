@@ -1,4 +1,4 @@
-"""The quality of a model at one step: losses scored alike, and sacreBLEU scores with their signatures."""
+"""The quality of a model at one step: comparable losses, and sacreBLEU scores with their signatures."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU
 
 
-# By sacreBLEU's names. Mandarin and Cantonese have codes of their own beside that of Chinese.
+# Language -> sacreBLEU's name of its splitter. Mandarin and Cantonese have codes besides that of Chinese.
 _WITHOUT_SPACES = {"zh": "zh", "cmn": "zh", "yue": "zh", "ja": "ja", "ko": "ko"}
 
 
 class Score(BaseModel):
-    """A score means nothing without how it was made."""
+    """A score with its sacreBLEU signature, which says how it was computed."""
 
     value: float
     signature: str
 
 
 class Sample(BaseModel):
-    """One translation, shown beside its source and reference."""
+    """One translation with its source and reference."""
 
     source: str
     reference: str
@@ -34,9 +34,9 @@ class Sample(BaseModel):
 
 
 class Evaluation(BaseModel):
-    """One evaluation. Both losses are per target token, without dropout, with the smoothing of training."""
+    """One evaluation. Both losses are per target token, without dropout, with training's label smoothing."""
 
-    model_config = ConfigDict(ser_json_inf_nan="constants")  # a diverged model's loss must be readable again
+    model_config = ConfigDict(ser_json_inf_nan="constants")  # a diverged loss must survive a round trip
 
     step: int
     eval_loss: float
@@ -44,15 +44,15 @@ class Evaluation(BaseModel):
     bleu: Score
     chrf: Score
     seconds: float
-    at_stop: bool = False  # made because the run was stopped, between two of `evaluate.every`
+    at_stop: bool = False  # an extra evaluation because the run was stopped
 
     def goodness(self, metric: str) -> float:
-        """More is better, whatever the metric."""
+        """The metric's value with its sign chosen so that more is better; -inf if it is not finite."""
         value = {"bleu": self.bleu.value, "chrf": self.chrf.value, "loss": -self.eval_loss}[metric]
         return value if math.isfinite(value) else -math.inf
 
     def best_by(self, metric: str) -> str:
-        """A sentence for the evaluation that is best by the metric, with how that was made."""
+        """A sentence that names this evaluation as the best by the metric, with the score's signature."""
         if metric == "loss":
             return f"Best held-out loss {self.eval_loss:.4f} at step {self.step:,}"
         name, score = ("BLEU", self.bleu) if metric == "bleu" else ("chrF", self.chrf)
@@ -60,15 +60,15 @@ class Evaluation(BaseModel):
 
 
 def bleu_metric(target_language: str | None) -> BLEU:
-    """BLEU counts words: for languages that write no spaces between them sacreBLEU has splitters."""
-    from sacrebleu.metrics import BLEU  # when the first score is wanted: a run starts sooner
+    """sacreBLEU's BLEU for this language, with a word splitter if it is written without spaces."""
+    from sacrebleu.metrics import BLEU  # imported only for the first score, so that a run starts sooner
 
     language = _WITHOUT_SPACES.get(primary(target_language)) if target_language else None
     if language is None:
         return BLEU()
     try:
         return BLEU(trg_lang=language)
-    except (ImportError, RuntimeError):  # MeCab, for Japanese and Korean, is an extra of sacreBLEU's
+    except (ImportError, RuntimeError):  # MeCab for Japanese and Korean is an optional part of sacreBLEU
         return BLEU(tokenize="char")
 
 

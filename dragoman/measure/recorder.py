@@ -1,7 +1,7 @@
-"""Every rank's measurements, gathered into records.db on rank 0. Numbers travel as tensors over the group.
+"""Gathers every rank's measurements into records.db on rank 0. Numbers travel as tensors over the group.
 
-A step costs an append; at every interval the ranks send what they have, and rank 0 writes it in a thread.
-What this costs is measured too, and stands in every report.
+A step costs an append to a list. At every log interval the ranks send their rows, and rank 0 writes them in a
+thread. The cost of recording is measured, too, and shown in every report.
 """
 
 from __future__ import annotations
@@ -30,22 +30,21 @@ from dragoman.measure.records import (
     packed_shares,
 )
 from dragoman.measure.writer import RecordWriter
-from dragoman.sync.topology import Topology
-from dragoman.sync.world import World
+from dragoman.sync.topology import Placement
 
-_THIN_AFTER = 3600.0  # seconds kept by the second
-_METERED = {
+_THIN_AFTER = 3600.0  # seconds before rows per second become rows per minute
+_METERED = {  # table -> numbers in a row of the meter; rows of `hosts` have one more per core
     "nics": 5,
     "hosts": 9,
     "gpus": 9,
     "lens": 5,
     "programs": 4,
-}  # numbers in a row of the meter; hosts: and cores
+}
 
 
 @dataclass(frozen=True)
 class StepRow:
-    """A step as one rank saw it: what all agree on, and this rank's phases."""
+    """A step as one rank saw it: the values that all ranks share, and this rank's phases."""
 
     step: int
     loss: float
@@ -60,23 +59,22 @@ class StepRow:
 
 
 class Recorder:
-    """One per rank. The writer writes on rank 0 only; the first rank of each host has a meter.
+    """Records one rank's measurements. Only rank 0 has a writer; the first rank of each host has a meter.
 
-    Callers give readings of the clock (`clock.seconds`); the recorder dates them.
+    Callers give readings of the clock (`clock.seconds`); the recorder turns them into times.
     """
 
     def __init__(
         self,
-        world: World,
-        topology: Topology,
+        placement: Placement,
         attempt: Attempt,
         writer: RecordWriter,
         meter: HostMeter | None,
         run_clock: RunClock,
     ):
         """Collective."""
-        self._world = world
-        self._topology = topology
+        self._world = world = placement.world
+        self._rank_hosts = placement.topology.rank_hosts
         self._attempt = attempt
         self._writer = writer
         self._meter = meter
@@ -84,26 +82,31 @@ class Recorder:
         self._interfaces = [
             names.split(" ") for names in world.gather_text(" ".join(meter.interfaces) if meter else "")
         ]
-        self._cores = int(world.most([meter.cores if meter else 0])[0])  # of the largest host
+        self._cores = int(world.most([meter.cores if meter else 0])[0])  # of the host with most cores
         self._rows: list[StepRow] = []
         self._spent = writer.spent
         self._thinned = clock.seconds()
         writer.do(lambda file: file.replace_attempt(attempt))
 
+    @property
+    def failure(self) -> str | None:
+        """Why records could not be written, on rank 0; training goes on without them."""
+        return self._writer.failure
+
     def step(self, row: StepRow) -> None:
         self._rows.append(row)
 
     def started(self, step: int) -> None:
-        """Everything is built: the time until now was start-up."""
+        """Records the time until now as start-up."""
         began = self._attempt.started - self._clock.offset
         self.event("startup", step, began, clock.seconds() - began)
 
     @contextmanager
     def standing_still(self, kind: str, step: int) -> Iterator[None]:
-        """An event for which every rank waits until the last one is done with it. Collective.
+        """Records an event during which training stands still until all ranks are done. Collective.
 
-        Without that meeting the ranks with nothing to do would wait in the next step's exchange, and the
-        checkpoint that rank 0 writes would look like a slow rank.
+        Otherwise ranks with nothing to do would wait in the next step's exchange, and rank 0 would look slow
+        whenever it writes a checkpoint.
         """
         began = clock.seconds()
         yield
@@ -151,17 +154,17 @@ class Recorder:
         self._writer.do(lambda file: file.write_facts(facts))
 
     def placement(self, **facts: object) -> None:
-        """Facts that also stay with this attempt: the next one may have other ranks, hosts and ways."""
+        """Records facts for the run and for this attempt; the next one may use other ranks, hosts or ways."""
         self.facts(**facts)
         self._update_attempt(placement=self._attempt.placement | facts)
 
     def checkpoint_files(self, files: list[dict[str, object]]) -> None:
-        """Those of the newest one. None yet in this attempt: what an earlier one wrote stands."""
+        """Records the files of the newest checkpoint; without any, those of an earlier attempt are kept."""
         if files:
             self.facts(checkpoint_files=files)
 
     def flush(self) -> None:
-        """Sends what this rank has; rank 0 writes down what all have. Collective."""
+        """Sends this rank's rows to rank 0, which writes those of all ranks. Collective."""
         with self._counted():
             if self._rows:
                 self._gather_steps()
@@ -172,7 +175,7 @@ class Recorder:
         self.facts(recording_seconds=self._world.most([own])[0])
 
     def close(self, reason: str) -> None:
-        """The last rows, and why the attempt ended. Collective."""
+        """Records the last rows and why the attempt ended. Collective."""
         if self._meter:
             self._meter.close()
         self.flush()
@@ -180,7 +183,7 @@ class Recorder:
         self._writer.close()
 
     def abandon(self) -> None:
-        """The rank ends by an error: nothing is sent, as others may not listen."""
+        """Ends recording after an error. Sends nothing: other ranks may be gone. Harmless after `close`."""
         if self._meter:
             self._meter.close()
         self._writer.close()
@@ -225,7 +228,7 @@ class Recorder:
         }
 
     def _gather_meters(self) -> None:
-        """Hosts have unequal numbers of rows: lengths first, then rows filled up to the longest."""
+        """Gathers the meters' rows. Hosts have unequal numbers of them, so they are padded to the longest."""
         taken = self._meter.take() if self._meter else {}
         lengths = torch.tensor([len(taken.get(name, ())) for name in _METERED])
         all_lengths = self._world.gather(lengths)  # collective
@@ -252,9 +255,9 @@ class Recorder:
             self._writer.do(lambda file: file.thin(before))
 
     def _write_metered(self, name: str, rank: int, rows: np.ndarray, programs: list[str]) -> None:
-        host = np.full(len(rows), self._topology.rank_hosts[rank])
-        made_here = ("host", "sent_bytes_most", "received_bytes_most", "core_shares")
-        names = [key for key in COLUMNS[name] if key not in made_here]
+        host = np.full(len(rows), self._rank_hosts[rank])
+        added_here = ("host", "sent_bytes_most", "received_bytes_most", "core_shares")
+        names = [key for key in COLUMNS[name] if key not in added_here]
         table: Table = {"host": host, **{key: rows[:, place] for place, key in enumerate(names)}}
         if name == "hosts":
             cores = [row[np.isfinite(row)] for row in rows[:, len(names) :]]

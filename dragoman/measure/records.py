@@ -1,9 +1,9 @@
-"""The records of a run: what was measured, as rows and tables in memory. All that `explain` may read.
+"""The records of a run: its measurements as rows and tables in memory, and all that `explain` may read.
 
-Nothing here needs torch. A reader of somebody else's log fills the same `Records`; what was not measured is
-an empty table or NaN, never a guess. Times are Unix seconds (from 0 on in a log without dates) on one time
-line, see clock.py; durations are seconds. A row belongs to an attempt; when a later attempt begins again at
-an earlier step, the rows it makes anew supersede the old ones.
+Nothing here needs torch. The readers of other programs' logs fill the same `Records`; what was not measured
+is an empty table or NaN, never a guess. Times are Unix seconds (in a log without dates, seconds from 0) on
+one time line, see clock.py; durations are seconds. A row belongs to an attempt. If a later attempt resumes at
+an earlier step, its rows supersede those of the steps it repeats.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
+from dragoman.exchange_way import ExchangeWay
+
 PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
 FIRST_DATE = 1e8  # Unix time, 1973; smaller times count from the start of a log without dates
-# Beside its seconds, of a rank's step: bytes on the gradients' interface (on one rank per host, NaN on the
-# others); CPU seconds of its threads, and seconds for which they were ready to run and did not, both in
-# `sampled` seconds of it.
+# Counts for each step of a rank: bytes on the gradients' interface (on one rank per host, NaN on the others);
+# CPU seconds of its threads, and seconds for which they were ready but had no core, both during the `sampled`
+# seconds of the step.
 COUNTED = ("sent_bytes", "received_bytes", "cpu", "queued", "sampled")
 STATISTICS = ("mean", "least", "most", "slowest")  # over ranks; `slowest` is a rank's number
 
 
 class RecordRow(BaseModel):
-    """A row that is kept as JSON, which has no NaN: a loss that is not finite is a finding, not a gap."""
+    """A row stored as JSON. Losses that are not finite are kept as text, because JSON has no NaN."""
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
 
@@ -66,28 +68,30 @@ class RunFacts(BaseModel):
     origins: dict[str, str] = {}  # fact -> measured (in a file), given, assumed or estimated
 
     @property
-    def way(self) -> str:
-        """How gradients were exchanged, in words."""
-        shape = "hierarchical" if self.exchange == "hierarchical" else "flat"
-        if self.mode == "diloco":
-            often = f"{self.exchange_every} steps" if self.exchange_every > 1 else "step"
-            return f"DiLoCo, {shape} all-reduce in {self.wire} every {often}"
-        return f"{shape} all-reduce in {self.wire}"
+    def way(self) -> ExchangeWay:
+        """How gradients were exchanged."""
+        return ExchangeWay.recorded(
+            mode=self.mode,
+            exchange=self.exchange,
+            wire=self.wire,
+            bucket_bytes=self.bucket_bytes,
+            exchange_every=self.exchange_every,
+        )
 
 
 class Attempt(RecordRow):
     number: int
     started: float
-    first_step: int  # the first step this attempt makes
+    first_step: int  # the first step of this attempt
     ranks: int
     ended: float | None = None
     reason: str | None = None  # why it ended; None if it did not end by itself
     # A time is `clock_offset` plus a reading of the clock that counts from this boot of rank 0's machine.
     boot: str = ""
-    clock_offset: float | None = None  # None: a log of others, or records from before there was one
-    jump_before: float = 0.0  # seconds by which the wall clock was set since the attempt before
-    jumps_during: list[float] = []  # the same while this attempt ran
-    # Facts of the run as they were for this attempt's steps: who made them, where, how gradients met.
+    clock_offset: float | None = None  # None: another program's log, or records of an early version
+    jump_before: float = 0.0  # seconds by which the wall clock was set since the previous attempt
+    jumps_during: list[float] = []  # the same, for each time it was set during this attempt
+    # The facts of the run that may differ between attempts: ranks, hosts, how gradients were exchanged.
     placement: dict[str, Any] = {}
 
     @property
@@ -99,7 +103,7 @@ class EvaluationRow(RecordRow):
     step: int
     attempt: int
     time: float
-    eval_loss: float | None = None  # NaN: it was scored, and the loss was no number
+    eval_loss: float | None = None  # NaN: it was scored, but the loss was not a number
     train_sample_loss: float | None = None
     bleu: float | None = None
     bleu_signature: str | None = None
@@ -112,21 +116,21 @@ class Event(RecordRow):
     time: float  # when it began
     attempt: int
     step: int
-    # startup, exchange (its way is the detail), evaluation, checkpoint, fault, stop; and writing: of a
+    # startup, exchange (the detail names the way), evaluation, checkpoint, fault, stop; or writing: saving a
     # checkpoint in the background
     kind: str
-    seconds: float = 0.0  # for which training stood still; did not, while writing
+    seconds: float = 0.0  # for which training stood still; for `writing`, it continued
     detail: str = ""
 
 
 class Probe(RecordRow):
-    """Something measured on purpose.
+    """A separate measurement, with numbers that depend on its kind.
 
-    kind "exchange": numbers step_seconds and step_seconds_without_exchange (both without data waiting and
-    optimizer; the slowest rank's), per step probed. kind "link": bits_per_second, round_trip_seconds of the
-    slowest pair of neighbouring hosts. kind "peak": flops_per_second, of the sum of all ranks at once. kind
-    "all_reduce": bytes of a plain one over all ranks, and its seconds. kind "auto": compute_seconds and the
-    step_seconds expected of the way that was picked.
+    exchange: step_seconds and step_seconds_without_exchange of each probed step (both of the slowest rank,
+    without waiting for data and without the optimizer). link: bits_per_second and round_trip_seconds of the
+    slowest pair of neighbouring hosts. peak: flops_per_second, the sum of all ranks measured at once.
+    all_reduce: bytes and seconds of a plain all-reduce over all ranks. auto: compute_seconds, and the
+    step_seconds expected for the chosen way.
     """
 
     time: float  # when it began
@@ -134,14 +138,14 @@ class Probe(RecordRow):
     step: int
     kind: str
     numbers: dict[str, float]
-    seconds: float = 0.0  # what it cost
+    seconds: float = 0.0  # the time it took
 
 
 Table = dict[str, np.ndarray]  # columns of equal length
 
 
 class Records:
-    """Everything measured, with superseded rows left out."""
+    """All measurements of a run, without superseded rows."""
 
     def __init__(
         self,
@@ -172,7 +176,7 @@ class Records:
         self.programs = _filled("programs", programs)
 
     def phase(self, name: str, statistic: str = "mean") -> np.ndarray:
-        """Seconds of a phase, per step."""
+        """The seconds of a phase in each step."""
         return self.steps[f"{name}_{statistic}"]
 
     def probes_of(self, kind: str) -> list[Probe]:
@@ -180,8 +184,8 @@ class Records:
 
 
 # --- the tables of numbers --------------------------------------------------------------------------------
-# Column -> SQLite type. Columns that end in _us hold microseconds in the file and appear without the ending,
-# in seconds, in memory.
+# Column -> SQLite type. Columns that end in _us hold microseconds in the file; in memory they hold seconds
+# and have no such ending.
 
 _PHASE_COLUMNS = {
     f"{phase}_{statistic}{'' if statistic == 'slowest' else '_us'}": "INTEGER"
@@ -193,7 +197,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "step": "INTEGER",
         "attempt": "INTEGER",
         "ended": "REAL",  # Unix time
-        "seconds_us": "INTEGER",  # from the end of the step before, less events in between
+        "seconds_us": "INTEGER",  # since the end of the previous step, without events in between
         "loss": "REAL",
         "target_tokens": "INTEGER",
         "pairs": "INTEGER",
@@ -213,7 +217,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     "nics": {
         "host": "INTEGER",
         "time": "REAL",
-        "span": "REAL",  # seconds that the row stands for
+        "span": "REAL",  # seconds that the row covers
         "interface": "TEXT",
         "sent_bytes": "REAL",  # per second, mean over the span
         "received_bytes": "REAL",
@@ -229,44 +233,44 @@ COLUMNS: dict[str, dict[str, str]] = {
         "memory_bytes": "REAL",
         "disk_read_bytes": "REAL",  # per second
         "disk_written_bytes": "REAL",
-        "core_shares": "TEXT",  # by core, two hexadecimal digits of a percentage each; only by the second
-        "stolen_share": "REAL",  # of all cores: the virtual machine's host gave it to another one
-        "throttled_share": "REAL",  # of the span: a limit on this process's group kept its threads waiting
+        "core_shares": "TEXT",  # per core, a percentage in two hexadecimal digits; only in rows per second
+        "stolen_share": "REAL",  # share of all cores that the hypervisor gave to other virtual machines
+        "throttled_share": "REAL",  # share of the span that a limit on this process's cgroup held it back
     },
-    "programs": {  # not of the run, while ranks waited for a core; the busiest only
+    "programs": {  # the busiest other programs while ranks waited for a core
         "host": "INTEGER",
         "time": "REAL",
         "span": "REAL",
         "name": "TEXT",
-        "cores": "REAL",  # that it used
+        "cores": "REAL",  # mean number of cores that it used
     },
     "gpus": {
         "host": "INTEGER",
         "time": "REAL",
         "span": "REAL",
         "gpu": "INTEGER",
-        "utilisation": "REAL",  # share of time with a kernel running: waiting for the network counts as busy
+        "utilisation": "REAL",  # share of time with a kernel running, even one that waits for the network
         "power_watts": "REAL",
         "power_limit_watts": "REAL",
         "clock_hertz": "REAL",
         "memory_bytes": "REAL",
         "temperature_celsius": "REAL",
     },
-    "lens": {
+    "lens": {  # bursts of samples, many per step
         "host": "INTEGER",
         "time": "REAL",
         "sent_bytes": "REAL",  # since the machine started
         "received_bytes": "REAL",
         "step": "INTEGER",
-        "phase": "INTEGER",  # index into PHASES of rank 0 of the host; -1 between steps
+        "phase": "INTEGER",  # index into PHASES, on the first rank of the host; -1 between steps
     },
 }
 TEXT_COLUMNS = {"interface", "core_shares", "name"}
-ADDED_TABLES = {"programs"}  # since the first records of this schema: older files have none
+ADDED_TABLES = {"programs"}  # added after the first version of this schema; older files lack them
 
 
 def packed_shares(shares: Sequence[float]) -> str:
-    """Of each core, in two digits: 64 cores in a table of their own would be most of the file."""
+    """The share of each core in two hex digits. A table with a row per core would fill most of the file."""
     return "".join(f"{round(100 * share):02x}" for share in shares)
 
 
@@ -275,17 +279,17 @@ def core_shares(packed: str) -> list[float]:
 
 
 def column(name: str) -> str:
-    """A column's name in memory."""
+    """The name of a column in memory."""
     return name.removesuffix("_us")
 
 
 def _filled(table: str, given: Table | None) -> Table:
-    """The table with every column; one that was not recorded is NaN throughout (text: empty)."""
+    """The table with all columns. Those that were not recorded hold NaN (text columns: empty strings)."""
     given = given or {}
     length = len(next(iter(given.values()), ()))
     missing: dict[str, np.ndarray] = {}
     for name in map(column, COLUMNS[table]):
         if name not in given:
-            # One value under every row: a long log has millions of rows and few of the columns.
+            # One value shared by all rows, because a long log has millions of rows and few of the columns.
             missing[name] = np.broadcast_to(np.array("" if name in TEXT_COLUMNS else np.nan), (length,))
     return {**given, **missing}

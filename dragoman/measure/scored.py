@@ -1,4 +1,4 @@
-"""scores.json: what `dragoman evaluate` found for the models of a run, for its report."""
+"""scores.json: the scores that `dragoman evaluate` computed for a run's models, shown in its report."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dragoman.errors import RecordsError, reading
 from dragoman.measure.quality import Score
 
 SCHEMA = 1
-_MOST_KEPT = 100  # the latest; a run is scored on a few texts
+_MOST_KEPT = 100  # only the newest are kept; a run is usually scored on few texts
 
 
 class IntervalScore(Score):
-    """With the 95 % interval of its bootstrap."""
+    """A score with its 95 % bootstrap interval."""
 
     value: float = Field(allow_inf_nan=False)
     low: float = Field(allow_inf_nan=False)
@@ -24,12 +24,12 @@ class IntervalScore(Score):
 
 
 class Scored(BaseModel):
-    """One model of the run on one text."""
+    """The scores of one of the run's models on one text."""
 
     step: int = Field(ge=0, lt=10**15)  # of the checkpoint
     held_out: str
     sentences: int = Field(ge=1, lt=10**15)
-    made: str  # how its translations came about
+    made: str  # how the translations were made
     scores: dict[str, IntervalScore]
 
 
@@ -39,10 +39,10 @@ class _Saved(BaseModel):
 
 
 def load(path: Path) -> list[Scored]:
-    """The oldest first; empty where nothing was scored."""
+    """All saved scores, the oldest first; empty if there are none."""
     if not path.exists():
         return []
-    with reading(path, RecordsError, hint="remove it, and score again: dragoman evaluate"):
+    with reading(path, RecordsError, hint="remove it, and score the run again: dragoman evaluate"):
         saved = _Saved.model_validate_json(read_whole(path, RecordsError))
         if saved.schema_version != SCHEMA:
             raise ValueError(f"schema {saved.schema_version}, this version reads {SCHEMA}")
@@ -50,11 +50,11 @@ def load(path: Path) -> list[Scored]:
 
 
 def add(path: Path, scored: Scored) -> None:
-    """In place of what was found for the same step and text in the same way."""
-    kept = [old for old in load(path) if _what(old) != _what(scored)]
+    """Saves scores, replacing earlier ones of the same step, text and way of decoding."""
+    kept = [old for old in load(path) if _key(old) != _key(scored)]
     saved = _Saved(evaluations=[*kept, scored][-_MOST_KEPT:])
     atomic.write(path, saved.model_dump_json(indent=1).encode("utf-8", errors="replace"))
 
 
-def _what(scored: Scored) -> tuple[int, str, str]:
+def _key(scored: Scored) -> tuple[int, str, str]:
     return scored.step, scored.held_out, scored.made

@@ -1,4 +1,4 @@
-"""Curves for TensorBoard, under the tags that users of the public runs know, and ours."""
+"""Writes curves for TensorBoard, under the tags that the public runs use, and some of our own."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from dragoman.measure.quality import Evaluation, Sample
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-# A full disk kills TensorBoard's own thread with a stack dump: let the next checkpoint stop the run instead.
+# With less room than this, nothing is drawn: on a full disk TensorBoard's thread would die with a stack dump.
+# The next checkpoint then stops the run with a clear message.
 _ROOM_BYTES = 1 << 20
 
 
 class Curves:
-    """Draws nothing: what ranks other than 0 have."""
+    """Draws nothing; used on all ranks but 0."""
 
     def step(self, step: int, loss: float, rate: float, norm: float, tokens_per_second: float) -> None:
-        """One point of every training curve."""
+        """Adds a point to every training curve."""
 
     def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample]) -> None:
-        """One point of every evaluation curve, and a few translations."""
+        """Adds a point to every evaluation curve, and some translations."""
 
     def close(self) -> None:
-        """Everything is on disk."""
+        """Returns when everything is on disk."""
 
 
 class TensorBoardCurves(Curves):
-    """Points from `first_step` on replace those of an attempt that got further and was lost."""
+    """Draws curves. Points from `first_step` on replace those of an earlier attempt that got further."""
 
     def __init__(self, folder: Path, first_step: int):
         self._folder = folder
         self._folder.mkdir(parents=True, exist_ok=True)
         self._first_step = first_step
-        self._clock = RunClock()  # a wall clock that is set would fold the curves over themselves
+        self._clock = RunClock()  # with the wall clock, curves would run backwards if it is set back
 
     @cached_property
     def _writer(self) -> SummaryWriter:
-        """Its library is loaded with the first point: the run starts sooner."""
+        """TensorBoard's writer, imported only with the first point, so that the run starts sooner."""
         from torch.utils.tensorboard import SummaryWriter
 
         _make_older(self._folder, int(time.time()))
@@ -59,7 +60,7 @@ class TensorBoardCurves(Curves):
             global_gradient_norm=norm,
             target_tokens_per_second=tokens_per_second,
         )
-        self._writer.flush()  # a killed run goes on from a checkpoint: no point before it may be missing
+        self._writer.flush()  # a killed run resumes from a checkpoint, and no point before it may be missing
 
     def evaluation(self, evaluation: Evaluation, samples: Sequence[Sample]) -> None:
         if not self._has_room():
@@ -77,7 +78,7 @@ class TensorBoardCurves(Curves):
         self._writer.flush()
 
     def close(self) -> None:
-        if "_writer" in vars(self):  # else nothing was drawn
+        if "_writer" in vars(self):  # otherwise nothing was drawn
             self._writer.close()
 
     def _has_room(self) -> bool:
@@ -89,9 +90,9 @@ class TensorBoardCurves(Curves):
 
 
 def _make_older(folder: Path, now: int) -> None:
-    """Lets names of earlier files come before one of `now`, whatever the wall clock said then.
+    """Renames earlier files that carry a later time than `now`, as happens if the wall clock was set back.
 
-    TensorBoard reads files in the order of the Unix seconds in their names, and forgets what comes later.
+    TensorBoard reads files in the order of the Unix seconds in their names, and the newest must come last.
     """
     for place, path in enumerate(sorted(folder.glob("events.out.tfevents.*"), reverse=True), start=1):
         *before, seconds, rest = path.name.split(".", maxsplit=4)

@@ -1,4 +1,4 @@
-"""Writes to records.db in the background, in order, so that no step waits for a disk."""
+"""Writes to records.db in order, in a background thread, so that no step waits for a disk."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dragoman.measure.records import Attempt
 
 
 class RecordWriter:
-    """Writes nothing: what ranks other than 0 have."""
+    """Writes nothing; used on all ranks but 0."""
 
-    failure: str | None = None  # why records could not be written; training goes on without them
-    attempts: Sequence[Attempt] = ()  # when the run was started before
-    last_time = -math.inf  # of the newest row
-    spent = 0.0  # seconds that recording cost then
+    failure: str | None = None  # why records could not be written; training continues without them
+    attempts: Sequence[Attempt] = ()  # the earlier attempts of the run
+    last_time = -math.inf  # time of the newest row
+    spent = 0.0  # seconds that recording cost in earlier attempts
 
     def do(self, action: Callable[[RecordsFile], object]) -> None:
-        """Later, in the order of the calls."""
+        """Queues an action; actions run in the order of the calls."""
 
     def close(self) -> None:
-        """Everything is on disk."""
+        """Returns when everything is on disk."""
 
 
 class FileWriter(RecordWriter):

@@ -1,4 +1,4 @@
-"""The translation model: packed tokens in, a loss out; and one step of a search."""
+"""The translation model: computes the loss of packed sentences, and the next token's logits for a search."""
 
 from dragoman.model.cache import Cache
 from dragoman.model.transformer import Transformer

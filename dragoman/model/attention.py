@@ -28,8 +28,8 @@ def attend(
 ) -> Tensor:
     """softmax(q k' / sqrt(C) + mask) v, with dropout of the given rate on the softmax.
 
-    torch's fused kernel for the CPU knows no dropout. Asked for it, `scaled_dot_product_attention` takes the
-    written-out way with Bernoulli masks, which costs 15 to 20 % more than the same with our masks.
+    torch's fused CPU kernel has no dropout. With a dropout rate, `scaled_dot_product_attention` does the
+    operations one by one with Bernoulli masks, which costs 15 to 20 % more than doing so with our masks.
     """
     if rate == 0 or query_BHLC.device.type != "cpu":
         mask = None if mask_B11S is None else mask_B11S.to(query_BHLC.dtype)
@@ -48,7 +48,7 @@ def attend(
 class SelfAttention(nn.Module):
     """Queries, keys and values from the same rows: one weight of 3 x D rows, in that order.
 
-    One matrix product and one gather into the grid instead of three of each.
+    So it takes one matrix product and one gather into the grid instead of three of each.
     """
 
     def __init__(self, width: int, heads: int, rate: float):
@@ -59,14 +59,14 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_ND: Tensor, packing: Packing, causal: bool = False) -> Tensor:
         query, key, value = packing.split_heads(self.query_key_value(x_ND), 3, self.heads)
-        # Padding stands at a sentence's end: no real query sees it if queries see only what is before them.
+        # Padding is at a sentence's end, so causal attention hides it from every real query.
         mask = None if causal else packing.mask_B11L
         rate = self.rate if self.training else 0.0
         mixed_BHLC = attend(query, key, value, mask_B11S=mask, causal=causal, rate=rate)
         return self.output(packing.join_heads(mixed_BHLC))
 
-    def step(self, x_RD: Tensor, past: KeysValues | None) -> tuple[Tensor, KeysValues]:
-        """The newest token of each hypothesis, and the keys and values [R, H, T, C] up to and with it."""
+    def next_token(self, x_RD: Tensor, past: KeysValues | None) -> tuple[Tensor, KeysValues]:
+        """The attention's output for each hypothesis' newest token, and all keys and values [R, H, T, C]."""
         query, key, value = self.query_key_value(x_RD).unflatten(1, (3, self.heads, 1, -1)).unbind(1)
         if past is not None:
             key, value = torch.cat((past[0], key), 2), torch.cat((past[1], value), 2)

@@ -1,4 +1,4 @@
-"""What a search keeps between steps: keys and values of the sources and of the tokens generated so far.
+"""What a search keeps from token to token: keys and values of the sources and of the tokens generated so far.
 
 Shape letters: B sentences, S source slots, R rows (the hypotheses of sentence 0, then of sentence 1, ...),
 H heads, T tokens generated so far, C channels of a head.
@@ -17,7 +17,7 @@ from dragoman.model.packing import Packing
 
 @dataclass
 class Cache:
-    """Sources are kept once per sentence, not per hypothesis: its hypotheses are queries to the same keys."""
+    """Keys and values. A source is kept once: all its hypotheses query the same keys."""
 
     memory: list[KeysValues]  # per layer, each [B, H, S, C]
     mask_B11S: Tensor | None
@@ -35,6 +35,7 @@ class Cache:
         return 0 if self.past[0] is None else self.past[0][0].shape[2]
 
     def rows_per_sentence(self, rows: int) -> Packing:
+        """The packing in which the hypotheses of a sentence are its rows."""
         return Packing.of(np.full(self.sentences, rows // self.sentences), self.memory[0][0].device)
 
     def keep_sentences(self, sentences: Tensor) -> None:
@@ -43,7 +44,7 @@ class Cache:
             self.mask_B11S = self.mask_B11S.index_select(0, sentences)
 
     def keep_rows(self, rows: Tensor) -> None:
-        """The hypotheses to go on with, by their rows; a row may be named more than once."""
+        """Keeps the hypotheses in these rows; a row may be named more than once."""
         self.past = [None if past is None else _select(past, rows) for past in self.past]
 
 

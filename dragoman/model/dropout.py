@@ -1,9 +1,9 @@
 """Dropout with masks made of random bytes.
 
 On a CPU a Bernoulli draw per element costs more than the layers around it: 8 ns, so 18 ms for 4,096 rows of
-512. Here 7 random bits decide an element and eight elements are decided by one 64-bit word: 2.5 ms with the
-multiplication. The rate is therefore rounded to a 128th (0.1 becomes 13/128 = 0.1016) and the scale follows
-the rounded rate, so the expected value is kept. Masks come from torch's default generator: the seed set
+512. Here 7 random bits decide each element, and one 64-bit word decides eight: 2.5 ms, multiplication
+included. The rate is therefore rounded to a 128th (0.1 becomes 13/128 = 0.1016), and the scale follows the
+rounded rate, which keeps the expected value. Masks come from torch's default generator, so the seed set
 before a microbatch decides them all. Other devices use torch's own dropout.
 """
 
@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_EACH_BYTE = 0x0101010101010101  # times a byte: that byte in all eight places of a word
+_EACH_BYTE = 0x0101010101010101  # a byte times this is that byte in all eight places of a word
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:
@@ -33,16 +33,16 @@ def add_dropped(residual: Tensor, x: Tensor, rate: float) -> Tensor:
 
 
 def relu_dropped(x: Tensor, rate: float) -> Tensor:
-    """dropout(relu(x)), written over x. The result tells backward() what was kept: no mask is stored."""
+    """dropout(relu(x)), written over x. The result tells backward() what was kept, so no mask is stored."""
     if rate == 0 or x.device.type != "cpu":
         return F.dropout(F.relu(x, inplace=True), rate)
     return _ReluDropped.apply(x, rate)
 
 
 def _keep(x: Tensor, rate: float) -> tuple[Tensor, float]:
-    """A mask of 0 and 1 in x's shape, and the scale of what is kept.
+    """A mask of 0 and 1 in x's shape, and the scale for the elements kept.
 
-    As int8, because multiplying floats by a bool tensor takes four times as long.
+    The mask is int8, because multiplying floats by a bool tensor takes four times as long.
     """
     dropped = min(max(round(rate * 128), 1), 127)
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)

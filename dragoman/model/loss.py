@@ -1,6 +1,6 @@
-"""Cross entropy of the output projection, a few rows at a time: a batch's logits never exist at once.
+"""Cross entropy of the output projection, in chunks of rows, so that a batch's logits never exist at once.
 
-Shape letters: N rows, the first T of them with a target, K rows of a chunk (of the last one, fewer have
+Shape letters: N rows, of which the first T have a target, K rows of a chunk (in the last chunk fewer may have
 a target), V vocabulary, D width.
 
 The loss of a row with logits z, target t and label smoothing e is
@@ -8,7 +8,7 @@ The loss of a row with logits z, target t and label smoothing e is
     (1 - e) * -log p[t]  +  e * mean over the vocabulary of -log p[v]
     = logsumexp(z) - (1 - e) * z[t] - e * mean(z)
 
-as in torch.nn.functional.cross_entropy. mean(z) is the row times the mean embedding, so smoothing costs no
+as in torch.nn.functional.cross_entropy. mean(z) is the row times the mean embedding, so smoothing needs no
 pass over the vocabulary.
 """
 
@@ -21,9 +21,9 @@ from torch import Tensor
 
 from dragoman.model.product import add_product_, multiply
 
-# 256 rows of 32,768 logits are 34 MB. On a CPU, with 10,000 pieces, 128 rows cost 3 % of a step more (the
-# weight's gradient is read and written once per chunk), 512 rows 1 % more. A GPU needs longer rows of work
-# for each kernel; its figure is not measured.
+# 256 rows of 32,768 logits are 34 MB. On a CPU, with 10,000 pieces, chunks of 128 rows make a step 3 % slower
+# (the weight's gradient is read and written once per chunk), chunks of 512 rows 1 %. A GPU needs more work
+# per kernel; its figure is not measured.
 CPU_CHUNK_ROWS = 256
 GPU_CHUNK_ROWS = 2048
 
@@ -35,13 +35,11 @@ def cross_entropy_sum(
     label_smoothing: float = 0.0,
     chunk_rows: int | None = None,
 ) -> Tensor:
-    """The sum over rows of the loss above; divide by the tokens of the whole step.
+    """The sum of the loss above over the rows with a target; divide it by the tokens of the whole step.
 
-    Rows after those with a target do not count.
-
-    Under grad the gradients are computed along with the loss, as each chunk's probabilities are at hand only
-    once, so backward() may be called once. What it saves is memory: the logits of a microbatch never exist at
-    once. F.linear_cross_entropy (torch 2.13) cannot chunk with smoothing.
+    If gradients are enabled, they are computed together with the loss, because a chunk's probabilities exist
+    only once. So backward() may be called only once. This saves memory: the logits of a microbatch never
+    exist at once. F.linear_cross_entropy (torch 2.13) cannot chunk with smoothing.
     """
     if chunk_rows is None:
         chunk_rows = CPU_CHUNK_ROWS if hidden_ND.device.type == "cpu" else GPU_CHUNK_ROWS
@@ -68,11 +66,12 @@ class _CrossEntropySum(torch.autograd.Function):
             hidden_sum_D = hidden_ND[: len(target_T)].float().sum(0)
             loss = -smoothing * (hidden_sum_D @ mean_D)
             if wants_gradient:
-                # What smoothing adds is the same for every row of a gradient: they start from it.
+                # Smoothing adds the same to every row of a gradient, so the gradients start with it.
                 grad_hidden_ND = (-smoothing * mean_D).repeat(len(hidden_ND), 1)
                 grad_hidden_ND[len(target_T) :] = 0
                 grad_mean_D1 = -smoothing / len(weight_VD) * hidden_sum_D[:, None]
-                # As [D, V], because oneDNN copies a transposed left factor: the hidden rows, not the logits.
+                # [D, V], because oneDNN copies a transposed left factor: so it copies the hidden rows and not
+                # the logits.
                 grad_weight_DV = grad_mean_D1.repeat(1, len(weight_VD))
             for start in range(0, len(hidden_ND), chunk_rows):
                 rows = slice(start, start + chunk_rows)
@@ -92,16 +91,16 @@ class _CrossEntropySum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        # In place: a second backward() then fails on torch's version check instead of scaling twice.
+        # In place, so that a second backward() fails on torch's version check instead of scaling twice.
         grad_hidden_ND, grad_weight_DV = ctx.saved_tensors
-        # Transposed once here: autograd adds up gradients of two layouts at less than half the speed.
+        # Transposed once here: autograd adds gradients of two layouts at less than half the speed.
         grad_weight_VD = torch.empty_like(grad_weight_DV.t(), memory_format=torch.contiguous_format)
         torch.mul(grad_weight_DV.t(), grad, out=grad_weight_VD)
         return grad_hidden_ND.mul_(grad), grad_weight_VD, None, None, None, None
 
 
 def _softmax_(z_KV: Tensor) -> Tensor:
-    """Softmax over the vocabulary, in place; returns the logsumexp of each row."""
+    """Replaces each row by its softmax; returns the logsumexp of each row."""
     most_K = z_KV.amax(1)
     torch.softmax(z_KV, 1, out=z_KV)
     return most_K - z_KV.amax(1).log()  # the largest probability is exp(most - logsumexp), never 0

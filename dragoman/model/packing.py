@@ -1,12 +1,12 @@
-"""Sentences end to end without padding, and the way to attention's padded grid and back.
+"""Packs sentences end to end without padding, and converts between that and attention's padded grid.
 
 Shape letters: T tokens of all sentences, end to end, N rows (the tokens, then spare ones), B sentences, L
 slots per sentence (the longest one's length), P projections side by side in a row, H heads, C channels of a
 head, D = H x C.
 
-Everything but attention works on rows. Attention needs a grid of B x L slots; a sentence shorter than L
-leaves slots at its end, which hold a copy of some row and are masked or ignored. There may be spare rows
-after the last sentence, for a rounder number of them: they belong to no sentence, and get no gradient.
+Everything except attention works on rows. Attention needs a grid of B x L slots. A sentence shorter than L
+leaves empty slots at its end; they hold a copy of some row and are masked or ignored. Spare rows after the
+last sentence may round up the number of rows: they belong to no sentence and get no gradient.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Lengths = np.ndarray | Tensor
 class HeadLayout(NamedTuple):
     """Where each head's piece of a row goes, for P projections of H heads."""
 
-    to_grid: Tensor  # [P x B x H x L] which piece of the rows [N, P, H] stands in each place of the grid
+    to_grid: Tensor  # [P x B x H x L] which piece of the rows [N, P, H] is in each place of the grid
     to_rows: Tensor  # [N x P x H] which place of the grid [P, B, H, L] holds each piece
     empty: Tensor  # places of one projection's grid [B, H, L] that are padding
     spare: Tensor  # pieces of spare rows
@@ -33,24 +33,25 @@ class HeadLayout(NamedTuple):
 
 @dataclass(frozen=True)
 class Packing:
-    """Where each row stands. Built on the CPU once per microbatch, so nothing has to wait for the device."""
+    """Which sentence and slot each row belongs to. Built on the CPU, so nothing waits for the device."""
 
     sentences: int
     longest: int
     starts_B: Tensor  # first row of each sentence
-    sentences_N: Tensor  # the sentence of each row; 0 for a spare one
-    positions_N: Tensor  # its place in the sentence, from 0; 0 for a spare one
+    sentences_N: Tensor  # the sentence of each row; 0 for a spare row
+    positions_N: Tensor  # the row's place in its sentence, from 0; 0 for a spare row
     spare: int  # rows after the last sentence
     rows_BL: Tensor  # the row of each slot; 0 where the slot is empty
-    empty_slots: Tensor  # of the B x L
-    mask_B11L: Tensor | None  # added to attention scores: 0 at tokens, -inf at padding; None if there is none
-    _routes: dict[tuple[int, int], HeadLayout] = field(default_factory=dict)
+    empty_slots: Tensor  # which of the B x L slots are empty
+    mask_B11L: Tensor | None  # added to attention scores: 0 at tokens, -inf at padding; None without padding
+    _layouts: dict[tuple[int, int], HeadLayout] = field(default_factory=dict)
 
     @classmethod
     def of(cls, lengths: Lengths, device: torch.device | str = "cpu", rows: int | None = None) -> Packing:
-        """The packing of sentences of these lengths, each at least 1. Lengths on a GPU cost a wait for it.
+        """The packing of sentences of these lengths, each at least 1.
 
-        `rows` is how many there are with the spare ones; none are spare if it is not given.
+        Lengths on a GPU cost a host-device wait. `rows` is the number of rows including spare ones; there are
+        none if it is not given.
         """
         lengths = np.asarray(lengths.cpu() if isinstance(lengths, Tensor) else lengths, dtype=np.int64)
         sentences, longest, used = len(lengths), int(lengths.max()), int(lengths.sum())
@@ -74,29 +75,29 @@ class Packing:
         )
 
     def fill(self, tokens_T: Tensor) -> Tensor:
-        """With something for the spare rows to hold."""
+        """The tokens, padded to one per row for the spare rows."""
         return F.pad(tokens_T, (0, self.spare))
 
     def split_heads(self, x_ND: Tensor, projections: int, heads: int) -> tuple[Tensor, ...]:
         """Rows of P x H x C as P grids of [B, H, L, C]."""
-        to_grid, to_rows, _, spare = self._route(projections, heads)
+        to_grid, to_rows, _, spare = self._layout(projections, heads)
         pieces = x_ND.view(len(x_ND) * projections * heads, -1)
         grid = _Gather.apply(pieces, to_grid, to_rows, spare)
         return grid.view(projections, self.sentences, heads, self.longest, -1).unbind(0)
 
     def join_heads(self, x_BHLC: Tensor) -> Tensor:
-        """A grid's real slots as rows [N, D] again."""
+        """The grid's slots that hold a token, as rows [N, D]."""
         heads, channels = x_BHLC.shape[1], x_BHLC.shape[3]
-        to_grid, to_rows, empty, _ = self._route(1, heads)
+        to_grid, to_rows, empty, _ = self._layout(1, heads)
         return _Gather.apply(x_BHLC.reshape(-1, channels), to_rows, to_grid, empty).view(-1, heads * channels)
 
-    def _route(self, projections: int, heads: int) -> HeadLayout:
+    def _layout(self, projections: int, heads: int) -> HeadLayout:
         key = projections, heads
-        if key not in self._routes:
-            self._routes[key] = self._find_route(projections, heads)
-        return self._routes[key]
+        if key not in self._layouts:
+            self._layouts[key] = self._build_layout(projections, heads)
+        return self._layouts[key]
 
-    def _find_route(self, projections: int, heads: int) -> HeadLayout:
+    def _build_layout(self, projections: int, heads: int) -> HeadLayout:
         device = self.rows_BL.device
         projection = torch.arange(projections, device=device)
         head = torch.arange(heads, device=device)
@@ -112,7 +113,7 @@ class Packing:
 
 
 def on_device(array: np.ndarray, device: torch.device | str) -> Tensor:
-    """A copy to a GPU from ordinary memory would first wait for all that the stream has to do."""
+    """The array as a tensor. Without pinned memory, a copy to a GPU would wait for all work on its stream."""
     tensor = torch.from_numpy(array)
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -120,17 +121,17 @@ def on_device(array: np.ndarray, device: torch.device | str) -> Tensor:
 
 
 class _Gather(torch.autograd.Function):
-    """x by an index, where the gradient is a gather too: index_select runs at the speed of a copy.
+    """x[index], with a gradient that is a gather too: index_select is as fast as a copy.
 
-    One such copy takes each piece to the layout that attention multiplies in; padding to [B, L, D] first and
-    moving heads after took 3 to 5 times as long. The places `unused` of x get no gradient.
+    One such copy brings each piece into the layout in which attention multiplies. Padding to [B, L, D] first
+    and moving the heads afterwards took 3 to 5 times as long. The places `unused` of x get no gradient.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor, unused: Tensor) -> Tensor:
-        ctx.back, ctx.unused = back, unused
-        return x.index_select(0, there)
+    def forward(ctx: Any, x: Tensor, index: Tensor, inverse: Tensor, unused: Tensor) -> Tensor:
+        ctx.inverse, ctx.unused = inverse, unused
+        return x.index_select(0, index)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return grad.index_select(0, ctx.back).index_fill_(0, ctx.unused, 0), None, None, None
+        return grad.index_select(0, ctx.inverse).index_fill_(0, ctx.unused, 0), None, None, None

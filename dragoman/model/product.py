@@ -1,12 +1,13 @@
-"""Products of matrices while training, on a CPU by oneDNN. Evaluation and search leave their layers to torch.
+"""Matrix products for training, by oneDNN on a CPU. Evaluation and search leave their layers to torch.
 
-torch.mm leaves float32 to MKL, which reaches 115 GFLOP/s on a core of an AMD EPYC (Zen 5), what AVX2 can do.
-oneDNN, as much a part of torch, uses AVX-512 there and reaches 250. The operator is the one that
-torch.compile calls for a linear layer. Not measured on processors of Intel.
+torch.mm hands float32 to MKL, which reaches 115 GFLOP/s on a core of an AMD EPYC (Zen 5), the limit of AVX2.
+oneDNN, which torch includes as well, uses AVX-512 there and reaches 250. The operator called here is the one
+that torch.compile uses for a linear layer. Not measured on Intel processors.
 
-oneDNN compiles a kernel for each shape that it has not met: 0.3 to 8 ms, and 0.8 MB that stay. It remembers
-about 1,000. The model therefore rounds numbers of rows (`few_sizes`): a run has about 200 kernels where
-microbatches are counted in tokens, some 900 where in pairs. In a search rows come and go: no oneDNN there.
+oneDNN compiles a kernel for each new shape, which takes 0.3 to 8 ms and keeps 0.8 MB. It caches about 1,000
+kernels. So the model rounds the number of rows up (`rounded_rows`): a run then has about 200 kernels if
+microbatches are counted in tokens, some 900 if in pairs. In a search the number of rows keeps changing, so
+oneDNN is not used there.
 
 Shape letters: M x K times K x N; N rows, I inputs and O outputs of a layer.
 """
@@ -23,19 +24,19 @@ from torch import Tensor, nn
 _HAS_ONEDNN = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
 
 
-def few_sizes(rows: int) -> int:
-    """The number of rows, or up to 6 % more: there are 16 such sizes from any one to its double."""
+def rounded_rows(rows: int) -> int:
+    """The number of rows rounded up by at most 6 %, to one of 16 sizes between a size and its double."""
     quantum = 1 << max(0, rows.bit_length() - 5)
     return -(-rows // quantum) * quantum
 
 
 def multiply(left_MK: Tensor, right_KN: Tensor) -> Tensor:
-    """left @ right; no gradient flows through it. Factors are dense or transposed views of dense ones."""
+    """left @ right, without a gradient. The factors are dense tensors or transposed views of dense ones."""
     return _onednn(left_MK, right_KN) if _suits_onednn(left_MK) else left_MK @ right_KN
 
 
 def add_product_(total_MN: Tensor, left_MK: Tensor, right_KN: Tensor) -> None:
-    """total += left @ right, where total stays float32 though the factors may be bf16."""
+    """total += left @ right. The total stays float32 even if the factors are bf16."""
     if left_MK.dtype == total_MN.dtype and not _suits_onednn(left_MK):
         total_MN.addmm_(left_MK, right_KN)
     else:
@@ -43,7 +44,7 @@ def add_product_(total_MN: Tensor, left_MK: Tensor, right_KN: Tensor) -> None:
 
 
 class Linear(nn.Linear):
-    """torch's, with its products and those of its gradients by `multiply`."""
+    """torch's linear layer, with oneDNN for its product and its gradients' products."""
 
     def forward(self, x_NI: Tensor) -> Tensor:
         if torch.is_grad_enabled() and _suits_onednn(x_NI) and not torch.is_autocast_enabled("cpu"):

@@ -21,7 +21,7 @@ from dragoman.model.cache import Cache
 from dragoman.model.dropout import add_dropped, dropout, relu_dropped
 from dragoman.model.loss import cross_entropy_sum
 from dragoman.model.packing import Lengths, Packing
-from dragoman.model.product import Linear, few_sizes
+from dragoman.model.product import Linear, rounded_rows
 
 
 def sinusoids(length: int, width: int, device: torch.device | str = "cpu") -> Tensor:
@@ -78,9 +78,9 @@ class DecoderLayer(Block):
         keys_values = self.cross_attention.keys_values(memory_ND, source)
         return self._rest(x_ND, packing, keys_values, source.mask_B11L)
 
-    def step(self, x_RD: Tensor, packing: Packing, cache: Cache, layer: int) -> Tensor:
-        """One more token of each hypothesis; the hypotheses of a sentence are its rows in `packing`."""
-        change_RD, cache.past[layer] = self.attention.step(self.attention_norm(x_RD), cache.past[layer])
+    def next_token(self, x_RD: Tensor, packing: Packing, cache: Cache, layer: int) -> Tensor:
+        """The layer's output for the newest token of each hypothesis, which is a row of `packing`."""
+        change_RD, cache.past[layer] = self.attention.next_token(self.attention_norm(x_RD), cache.past[layer])
         return self._rest(self.add(x_RD, change_RD), packing, cache.memory[layer], cache.mask_B11S)
 
     def _rest(self, x_ND: Tensor, packing: Packing, memory: KeysValues, mask: Tensor | None) -> Tensor:
@@ -122,10 +122,10 @@ class Decoder(nn.Module):
         memory = [layer.cross_attention.keys_values(memory_ND, source) for layer in self.layers]
         return Cache(memory, source.mask_B11L)
 
-    def step(self, x_RD: Tensor, cache: Cache) -> Tensor:
+    def next_token(self, x_RD: Tensor, cache: Cache) -> Tensor:
         packing = cache.rows_per_sentence(len(x_RD))
         for number, layer in enumerate(self.layers):
-            x_RD = layer.step(x_RD, packing, cache, number)
+            x_RD = layer.next_token(x_RD, packing, cache, number)
         return self.norm(x_RD)
 
 
@@ -140,7 +140,7 @@ class Transformer(nn.Module):
             )
         self.config = config
         device = torch.get_default_device()
-        with torch.device("meta"):  # else every layer draws weights first that are then drawn again
+        with torch.device("meta"):  # otherwise every layer would draw weights that are then drawn again
             self.embedding = nn.Embedding(vocabulary, config.width)
             self.encoder = Encoder(config)
             self.decoder = Decoder(config)
@@ -155,13 +155,13 @@ class Transformer(nn.Module):
         target_lengths: Lengths,
         label_smoothing: float = 0.0,
     ) -> Tensor:
-        """The loss summed over a microbatch's target rows; without smoothing, its negative log-likelihood.
+        """The summed loss of a microbatch's target tokens: without smoothing, the negative log-likelihood.
 
-        Tokens are packed end to end, each sentence closed by EOS. Lengths belong on the CPU: on a GPU they
-        cost a host-device wait. As numpy arrays they also stay there under DDP, which moves tensors.
+        Tokens are packed end to end, and each sentence ends with EOS. Keep lengths on the CPU: on a GPU they
+        cost a host-device wait. Numpy arrays stay there even under DDP, which moves tensors.
         """
-        source = Packing.of(source_lengths, source_T.device, few_sizes(len(source_T)))
-        target = Packing.of(target_lengths, target_T.device, few_sizes(len(target_T)))
+        source = Packing.of(source_lengths, source_T.device, rounded_rows(len(source_T)))
+        target = Packing.of(target_lengths, target_T.device, rounded_rows(len(target_T)))
         # One lookup for both sides: its gradient is as large as the vocabulary, whatever the batch.
         rows_ND = self._embed(
             torch.cat((source.fill(source_T), target.fill(shift_right(target_T, target.starts_B)))),
@@ -173,15 +173,15 @@ class Transformer(nn.Module):
         return cross_entropy_sum(hidden_ND, self.embedding.weight, target_T, label_smoothing)
 
     def start(self, source_N: Tensor, source_lengths: Lengths) -> Cache:
-        """Encodes sentences for a search: what `step` needs of them, with one empty hypothesis each."""
+        """Encodes sentences for a search: the cache for `next_logits`, with an empty hypothesis for each."""
         source = Packing.of(source_lengths, source_N.device)
         x_ND = self._embed(source_N, source.positions_N, source.longest)
         return self.decoder.start(self.encoder(x_ND, source), source)
 
-    def step(self, tokens_R: Tensor, cache: Cache) -> Tensor:
-        """Logits [R, V] of what follows each hypothesis, given its newest token; the cache grows by that."""
+    def next_logits(self, tokens_R: Tensor, cache: Cache) -> Tensor:
+        """Logits [R, V] for the token after each hypothesis' newest token, which is added to the cache."""
         x_RD = self._embed(tokens_R, torch.full_like(tokens_R, cache.length), cache.length + 1)
-        return F.linear(self.decoder.step(x_RD, cache), self.embedding.weight)
+        return F.linear(self.decoder.next_token(x_RD, cache), self.embedding.weight)
 
     def _embed(self, tokens_N: Tensor, positions_N: Tensor, longest: int) -> Tensor:
         signal_ND = sinusoids(longest, self.config.width, tokens_N.device).index_select(0, positions_N)
@@ -189,8 +189,9 @@ class Transformer(nn.Module):
         return dropout(x_ND, self.config.dropout if self.training else 0.0)
 
     def _initialise(self) -> None:
-        # Times sqrt(D) a lookup has unit variance, the order of the position signal beside it; as the output
-        # projection the same weight gives logits of unit variance, so the first loss is not far above log(V).
+        # Times sqrt(D), a lookup has unit variance, the same order as the position signal added to it. As the
+        # output projection, the same weight gives logits of unit variance, so the first loss is only a little
+        # above log(V).
         nn.init.normal_(self.embedding.weight, std=self.config.width**-0.5)
         for module in self.modules():
             if isinstance(module, FeedForward):
@@ -198,7 +199,7 @@ class Transformer(nn.Module):
                     nn.init.xavier_uniform_(linear.weight)
                     nn.init.zeros_(linear.bias)
             elif isinstance(module, SelfAttention | CrossAttention):
-                # A weight that holds two or three projections gets the range of each, not of the stack.
+                # In a weight of two or three stacked projections, each gets the range for its own size.
                 for weight in module.parameters():
                     for projection in weight.split(self.config.width):
                         nn.init.xavier_uniform_(projection)
@@ -207,5 +208,5 @@ class Transformer(nn.Module):
 
 
 def shift_right(target_T: Tensor, starts_B: Tensor) -> Tensor:
-    """What the decoder reads: BOS, then each sentence without its last token."""
+    """The decoder's input: for each sentence BOS, then all tokens except the last."""
     return target_T.roll(1).index_fill_(0, starts_B, BOS)

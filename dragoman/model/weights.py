@@ -1,4 +1,4 @@
-"""Tensors as a safetensors file."""
+"""Writes tensors to a safetensors file."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-_REFUSAL = re.compile(r"os error (\d+)")  # as Rust words it
+_SYSTEM_ERROR = re.compile(r"os error (\d+)")  # Rust's wording
 
 
 def save(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Writes the file with the mode that the umask leaves: safetensors alone makes it 0600.
+    """Writes the file with the mode that the umask leaves; safetensors by itself would make it 0600.
 
-    What the system refuses, such as room on a full disk, is an OSError that names the file.
+    A system error, such as a full disk, becomes an OSError that names the file.
     """
     path.touch()
     mode = path.stat().st_mode
     try:
         save_file(dict(tensors), path, metadata)
     except SafetensorError as error:
-        if not (refusal := _REFUSAL.search(str(error))):
+        if not (match := _SYSTEM_ERROR.search(str(error))):
             raise
-        number = int(refusal[1])
+        number = int(match[1])
         raise OSError(number, os.strerror(number), str(path)) from None
     path.chmod(mode)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.cost.step import LOCAL_STEPS
+from dragoman.exchange_way import LOCAL_STEPS, ExchangeWay
 from dragoman.plan.cluster import Cluster, PlannedLink
-from dragoman.plan.forecast import Forecast, Way
+from dragoman.plan.forecast import Forecast
 
 HOSTS = (1, 2, 4, 8)
 LINKS = (1e9, 10e9, 100e9)  # bits per second, as they are ordered
 LARGER_STEP = 4  # times the tokens
+# How gradients travel, and how many times the config's tokens a step has.
 WAYS = {
-    "fp32": Way(),
-    "bf16": Way(wire="bf16"),
-    f"{LARGER_STEP} x accumulation": Way(tokens=LARGER_STEP),
-    f"DiLoCo {LOCAL_STEPS}": Way(exchange_every=LOCAL_STEPS),
+    "fp32": (ExchangeWay(), 1),
+    "bf16": (ExchangeWay(wire="bf16"), 1),
+    f"{LARGER_STEP} x accumulation": (ExchangeWay(), LARGER_STEP),
+    f"DiLoCo {LOCAL_STEPS}": (ExchangeWay(mode="diloco", steps_per_round=LOCAL_STEPS), 1),
 }
 
 
@@ -30,7 +31,7 @@ class Alternative:
     @property
     def learns_the_same(self) -> bool:
         """Larger steps make fewer updates, and DiLoCo's replicas each follow their own way for a while."""
-        return self.forecast.way.tokens == self.forecast.way.exchange_every == 1
+        return self.forecast.tokens == 1 and not self.forecast.way.has_replicas
 
     @property
     def place(self) -> str:
@@ -54,8 +55,8 @@ def alternatives(base: Forecast) -> list[Alternative]:
         for link in links if hosts > 1 else [None]:
             cluster = Cluster(hosts, base.cluster.workers, link)
             found += [
-                Alternative(name, replace(base, cluster=cluster, way=way))
-                for name, way in WAYS.items()
+                Alternative(name, replace(base, cluster=cluster, way=way, tokens=tokens))
+                for name, (way, tokens) in WAYS.items()
                 if cluster.ranks > 1 or name == "fp32"
             ]
     return found

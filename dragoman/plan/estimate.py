@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
 
 Case = Literal["value", "low", "high"]
 CASES: tuple[Case, ...] = ("value", "low", "high")
@@ -49,3 +51,9 @@ class Estimate:
         """For JSON; without a source where it follows from numbers that have theirs."""
         numbers: dict[str, Any] = {"value": self.value, "low": self.low, "high": self.high}
         return numbers | ({"source": self.source} if self.source else {})
+
+
+def spread(values: Sequence[float] | np.ndarray) -> float:
+    """Half the distance between the quarters of what was measured, as a share of the middle one."""
+    first, middle, last = np.percentile(values, (25, 50, 75))
+    return float((last - first) / 2 / middle)

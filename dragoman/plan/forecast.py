@@ -6,20 +6,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
-from dragoman.config import Sync
 from dragoman.cost.flops import BACKWARD_SHARE
 from dragoman.cost.step import (
     BUCKET_BYTES,
-    WIRE_BYTES,
     StepCost,
     bucket_bytes_for,
     buckets,
-    bytes_per_host,
     ring_bytes,
     ring_latency_seconds,
 )
+from dragoman.exchange_way import ExchangeWay
 from dragoman.plan.cluster import Cluster
 from dragoman.plan.estimate import CASES, Case, Estimate
 from dragoman.plan.pace import Pace
@@ -29,40 +26,12 @@ _NO_LINK = 1e15  # bits per second, where nothing crosses between hosts
 
 
 @dataclass(frozen=True)
-class Way:
-    """How ranks meet, and how much they compute in between."""
-
-    wire: Literal["fp32", "bf16"] = "fp32"
-    is_hierarchical: bool = False
-    exchange_every: int = 1  # steps; more is DiLoCo
-    bucket_bytes: int | None = None  # None: as a run picks it, by the link
-    tokens: int = 1  # times the config's tokens in a step, for a share of its steps
-
-    def __str__(self) -> str:
-        text = f"{'hierarchical ' * self.is_hierarchical}{self.wire}"
-        text += f", {self.tokens} x the tokens per step" if self.tokens > 1 else ""
-        return text + (f", DiLoCo every {self.exchange_every} steps" if self.exchange_every > 1 else "")
-
-
-def ways(sync: Sync, cluster: Cluster) -> list[Way]:
-    """Those that the settings leave open: one, unless they say auto."""
-    bucket_bytes = int(sync.bucket_mb * 2**20) if sync.bucket_mb else None
-    can_be = cluster.ranks > cluster.hosts > 1
-    shapes = [bool(sync.hierarchical) and can_be]
-    wires = [sync.wire or "fp32"]
-    if sync.mode == "auto" and cluster.hosts > 1:
-        shapes = [False, can_be] if sync.hierarchical is None and can_be else shapes
-        wires = [sync.wire] if sync.wire else ["fp32", "bf16"]
-    every = sync.inner_steps if sync.mode == "diloco" else 1
-    return [Way(wire, shape, every, bucket_bytes) for shape in shapes for wire in wires]
-
-
-@dataclass(frozen=True)
 class Forecast:
     work: Work
     pace: Pace
     cluster: Cluster
-    way: Way
+    way: ExchangeWay  # with an open bucket size: as a run picks it, by the link
+    tokens: int = 1  # times the config's tokens in a step, for a share of its steps
     epochs: float | None = None
     price_per_hour: float | None = None  # of one host
 
@@ -89,7 +58,7 @@ class Forecast:
 
     @property
     def steps(self) -> Estimate:
-        return self.work.steps(self.epochs).times(1 / self.way.tokens)
+        return self.work.steps(self.epochs).times(1 / self.tokens)
 
     @property
     def run_parts(self) -> dict[str, Estimate]:
@@ -141,7 +110,7 @@ class Forecast:
     @property
     def idle_ranks(self) -> int:
         """That have no microbatch of a step to compute."""
-        return max(0, self.cluster.ranks - self.work.microbatches * self.way.tokens)
+        return max(0, self.cluster.ranks - self.work.microbatches * self.tokens)
 
     def _of_step(self, part: Callable[[StepCost], float], source: Estimate | str = "") -> Estimate:
         said = source.source if isinstance(source, Estimate) else source
@@ -164,12 +133,11 @@ def fastest(forecasts: list[Forecast]) -> Forecast:
 def _cost(plan: Forecast, case: Case) -> StepCost:
     """With every cause at its expected, least or most seconds."""
     work, pace, cluster, way = plan.work, plan.pace, plan.cluster, plan.way
-    microbatches = work.microbatches * way.tokens
+    microbatches = work.microbatches * plan.tokens
     mine = math.ceil(microbatches / cluster.ranks)  # of the rank that has the most
-    compute = work.flops_per_step(case) * way.tokens * mine / microbatches * pace.seconds_per_flop.at(case)
-    gradient_bytes = WIRE_BYTES[way.wire] * work.parameters
-    shape = "hierarchical" if way.is_hierarchical else "allreduce"
-    members = cluster.hosts if way.is_hierarchical else cluster.ranks
+    compute = work.flops_per_step(case) * plan.tokens * mine / microbatches * pace.seconds_per_flop.at(case)
+    gradient_bytes = way.gradient_bytes(work.parameters)
+    members = way.ring_members(cluster.rank_hosts)
     bits_per_second, round_trip = _link(cluster, case)
     filled = buckets(work.gradient_tensors, way.bucket_bytes or _bucket_bytes(cluster, case))
     drag = pace.drag_seconds_per_byte.at(case)
@@ -177,7 +145,7 @@ def _cost(plan: Forecast, case: Case) -> StepCost:
         compute_seconds=compute,
         data_seconds=compute * pace.data_share.at(case),
         serial_seconds=work.parameters * pace.serial_seconds_per_parameter.at(case),
-        wire_bytes=bytes_per_host(cluster.rank_hosts, gradient_bytes, shape) or 0.0,
+        wire_bytes=way.bytes_per_host(cluster.rank_hosts, gradient_bytes) or 0.0,
         link_bits_per_second=bits_per_second,
         latency_seconds=len(filled) * ring_latency_seconds(members, round_trip),
         drag_seconds=drag * ring_bytes(members, gradient_bytes),
@@ -185,8 +153,8 @@ def _cost(plan: Forecast, case: Case) -> StepCost:
         window_seconds=BACKWARD_SHARE * compute / mine * (1 - filled[0] / sum(filled)),
         tail=filled[-1] / sum(filled),
     )
-    if way.exchange_every > 1:
-        cost = cost.every(way.exchange_every)
+    if way.steps_per_round > 1:
+        cost = cost.every(way.steps_per_round)
     # Ranks of a host also meet among themselves, in every step and in single precision.
     inside = drag * ring_bytes(cluster.workers, 4 * work.parameters) if way.is_hierarchical else 0.0
     return replace(cost, drag_seconds=cost.drag_seconds + inside)

@@ -10,17 +10,17 @@ import numpy as np
 
 from dragoman import config
 from dragoman.config import Training
-from dragoman.cost.step import WIRE_BYTES, ring_bytes
+from dragoman.cost.step import ring_bytes
 from dragoman.data.card import Card
 from dragoman.errors import RecordsError, reading
 from dragoman.explain import placement
 from dragoman.explain.counterfactual import cost, link_rate, without_exchange
 from dragoman.explain.step_breakdown import StepParts, settled, step_parts
 from dragoman.measure import database
-from dragoman.measure.records import Records
+from dragoman.measure.records import Records, RunFacts
 from dragoman.plan import pace as paces
 from dragoman.plan.cluster import PlannedLink, named
-from dragoman.plan.estimate import Estimate
+from dragoman.plan.estimate import Estimate, spread
 from dragoman.plan.pace import Pace
 from dragoman.plan.work import CorpusSize, Work
 from dragoman.rundir import RunFolder
@@ -72,13 +72,31 @@ def split(records: Records, parts: StepParts) -> Split:
     return Split(computing, 0.0, parts.seconds - computing - data, data)
 
 
+@dataclass(frozen=True)
+class ActualStep:
+    """The mean step of the ranks and hosts that made most of a run's steps."""
+
+    facts: RunFacts  # of those ranks and hosts
+    seconds: float
+    split: Split | None  # None where the phases were not recorded
+
+
+def actual_step(records: Records) -> ActualStep | None:
+    """What a planned step is held against; None where no step was timed."""
+    placed = placement.longest(records).records
+    parts = step_parts(placed)
+    if parts is None:
+        return None
+    return ActualStep(placed.facts, parts.seconds, None if parts.computing is None else split(placed, parts))
+
+
 def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:
     facts, ranks = records.facts, records.facts.ranks or 1
     spent_on = split(records, parts)
     computing = spent_on.computing
     mine = math.ceil(work.microbatches / ranks) / work.microbatches
     where = f"measured in {name}, {parts.steps:,} steps"
-    doubt = max(_LEAST_DOUBT, _spread(records))
+    doubt = max(_LEAST_DOUBT, spread(records.steps["seconds"][settled(records)]))
 
     def measured(value: float, share: float = doubt) -> Estimate:
         return Estimate.within(value, share, where)
@@ -101,12 +119,6 @@ def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:
     )
 
 
-def _spread(records: Records) -> float:
-    """Half of what lies between the quarters of the steps, as a share of the middle one."""
-    quarter, middle, last = np.percentile(records.steps["seconds"][settled(records)], (25, 50, 75))
-    return float((last - quarter) / 2 / middle)
-
-
 def _drag(records: Records, parts: StepParts, work: Work, where: str) -> Estimate:
     """What an exchange costs beside the time on the link, per byte that a rank sends."""
     facts, ranks = records.facts, records.facts.ranks or 1
@@ -116,7 +128,8 @@ def _drag(records: Records, parts: StepParts, work: Work, where: str) -> Estimat
         return usual
     model = cost(records, parts, without)
     seconds = model.drag_seconds if model else split(records, parts).exchange
-    sent = ring_bytes(ranks, WIRE_BYTES[facts.wire] * work.parameters) / facts.exchange_every
+    way = facts.way
+    sent = ring_bytes(ranks, way.gradient_bytes(work.parameters)) / way.steps_per_round
     return Estimate.within(seconds / sent, _DRAG_DOUBT, f"{where}, by steps with and without exchange")
 
 

@@ -10,6 +10,7 @@ from dragoman import kinds
 from dragoman.config import Training
 from dragoman.data.card import Card
 from dragoman.errors import UsageError
+from dragoman.exchange_way import open_ways
 from dragoman.plan import forecast, observed
 from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.forecast import Forecast
@@ -52,8 +53,8 @@ def plan(request: PlanRequest) -> Plan:
     cluster = Cluster(request.hosts, request.workers, _link(request, pace))
     made = forecast.fastest(
         [
-            Forecast(work, pace, cluster, way, request.epochs, request.price_per_hour)
-            for way in forecast.ways(request.settings.sync, cluster)
+            Forecast(work, pace, cluster, way, epochs=request.epochs, price_per_hour=request.price_per_hour)
+            for way in open_ways(request.settings.sync, cluster.rank_hosts)
         ]
     )
     if made.idle_ranks:

@@ -11,6 +11,7 @@ from dragoman.data.batches import StepSize
 from dragoman.data.card import Card
 from dragoman.data.tokens import MOST_SUITED_PIECES, suited_pieces
 from dragoman.errors import UsageError
+from dragoman.exchange_way import ExchangeWay, open_ways
 from dragoman.plan import needs
 from dragoman.plan.estimate import CASES, Case, Estimate
 
@@ -118,16 +119,20 @@ class Work:
     def memory_bytes(self) -> Estimate:
         """Of a rank, in the middle of a step."""
         wanted = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
-        outer = 12 * self.parameters if self.settings.sync.mode == "diloco" else 0  # start, way, momentum
-        total = wanted.rank_bytes + outer
+        total = wanted.rank_bytes + self._way.memory_bytes(self.parameters)
         return Estimate.within(total, _MEMORY_SHARE, "weights, gradients, moments and what autograd keeps")
 
     @property
     def disk_bytes(self) -> Estimate:
         """Of the checkpoints that are there at once, on the host of rank 0."""
         wanted = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
-        outer = 4 * self.parameters if self.settings.sync.mode == "diloco" else 0
+        outer = self._way.saved_bytes(self.parameters)
         each = wanted.checkpoint_bytes + outer
         each_parameter = f"{4 + (4 * wanted.moments + outer) / wanted.parameters:.3g} bytes per parameter"
         source = f"{wanted.checkpoints} checkpoints of {each_parameter}, one of them being written"
         return Estimate.within(each * wanted.checkpoints, 0.02, source)
+
+    @property
+    def _way(self) -> ExchangeWay:
+        """How gradients travel on one host: what an exchange keeps of its own is the same on any cluster."""
+        return open_ways(self.settings.sync, rank_hosts=[0])[0]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.explain.compare import RunComparison
 from dragoman.measure.records import Records
 from dragoman.report import page
 from dragoman.report.charts import Missing, both
-from dragoman.report.compare import RunComparison
 from dragoman.report.compare_text import sections
 
 

@@ -10,11 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dragoman import format_units, terminal
-from dragoman.explain.duration import PARTS
+from dragoman.explain.compare import RunComparison
+from dragoman.explain.compare_facts import FactDifference
+from dragoman.explain.compare_quality import ComparedScore
+from dragoman.explain.compare_speed import PhaseSpeed
+from dragoman.explain.details import PARTS
 from dragoman.report import units
-from dragoman.report.compare import PhaseSpeed, RunComparison
-from dragoman.report.compare_facts import FactDifference
-from dragoman.report.compare_quality import ComparedScore
 
 _METRICS = {"bleu": "BLEU", "chrf": "chrF", "eval_loss": "held-out loss"}
 

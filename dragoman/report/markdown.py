@@ -1,4 +1,4 @@
-"""report.md: the eleven answers for a wiki, an issue or a thesis."""
+"""report.md: the answers for a wiki, an issue or a thesis."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def render(
 
 def _answer(number: int, finding: Finding) -> list[str]:
     lines = [f"## {number}. {finding.question}", ""]
-    lines += [f"**{summary.verdict_words(finding)}** ({finding.confidence})", "", escape(finding.answer), ""]
+    lines += [f"**{summary.verdict(finding).words}** ({finding.confidence})", "", escape(finding.answer), ""]
     if finding.advice:
         lines += [*(f"- Try: {escape(advice)}" for advice in finding.advice), ""]
     plain = [(name, value) for name, value in finding.numbers.items() if not is_table(value)]

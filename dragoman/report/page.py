@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from dragoman import __version__
 from dragoman.explain.finding import Finding
+from dragoman.explain.questions import QUESTIONS
 from dragoman.measure.records import Records
 from dragoman.report import charts, planned, scored, summary, units
 from dragoman.report.markdown import is_table
@@ -93,13 +94,15 @@ def _answer(
         key = f"chart-{finding.id.replace('_', '-')}-{len(made) + 1}"
         made.append(placed(chart, key, drawn))
     plain = [(name, units.shown(name, v)) for name, v in finding.numbers.items() if not is_table(v)]
+    tables = [_table(name, v) for name, v in finding.numbers.items() if is_table(v)]
+    is_open = QUESTIONS[finding.id].opens_tables
     return {
         "number": number,
         "finding": finding,
-        "tone": summary.tone(finding),
-        "verdict": summary.verdict_words(finding),
+        "verdict": summary.verdict(finding),
         "numbers": [(units.label(name), name, value) for name, value in plain],
-        "tables": [_table(name, v) for name, v in finding.numbers.items() if is_table(v)],
+        "open_tables": tables if is_open else [],
+        "folded_tables": [] if is_open else tables,
         "charts": made,
         "missing": missing,
     }

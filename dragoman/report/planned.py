@@ -9,12 +9,10 @@ from typing import Any
 
 from dragoman.errors import RecordsError
 from dragoman.explain.finding import Finding
-from dragoman.explain.placement import longest
-from dragoman.explain.step_breakdown import step_parts
-from dragoman.measure.records import Records
+from dragoman.measure.records import Records, RunFacts
 from dragoman.plan import document
 from dragoman.plan.document import Number, Saved
-from dragoman.plan.observed import split
+from dragoman.plan.observed import actual_step
 from dragoman.report import summary, units
 from dragoman.rundir import RunFolder
 
@@ -64,16 +62,14 @@ def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Plan
         plan = document.load(RunFolder(folder).plan)
     except RecordsError as error:
         return PlannedAgainstActual(f"plan.json: {error.what}.")
-    placed = longest(records).records  # steps of several placements, taken together, are of none
-    parts = step_parts(placed)
-    if plan is None or parts is None:
+    if plan is None or (step := actual_step(records)) is None:
         return None
     duration = next((finding.numbers for finding in findings if finding.id == "duration"), {})
     steps = duration.get("steps") or len(records.steps["step"])
-    actual = {"step_seconds": parts.seconds}
+    actual = {"step_seconds": step.seconds}
     planned = {"step_seconds": plan.step_seconds}
-    if parts.computing is not None:
-        actual |= {f"{name}_seconds": seconds for name, seconds in vars(split(placed, parts)).items()}
+    if step.split:
+        actual |= {f"{name}_seconds": seconds for name, seconds in vars(step.split).items()}
         planned |= {f"{name}_seconds": number for name, number in plan.step_parts_seconds.items()}
     for name, number in plan.run_parts_seconds.items():
         key = f"{name}_seconds"
@@ -82,7 +78,7 @@ def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> Plan
             actual[key], planned[key] = duration[key], _scaled(number, share)
     both = [name for name in planned if name in actual]
     return PlannedAgainstActual(
-        _note(plan, placed, steps), [PlannedPart(name, planned[name], actual[name]) for name in both]
+        _note(plan, step.facts, steps), [PlannedPart(name, planned[name], actual[name]) for name in both]
     )
 
 
@@ -92,10 +88,10 @@ def _scaled(number: Number, factor: float) -> Number:
     )
 
 
-def _note(plan: Saved, records: Records, steps: int) -> str:
+def _note(plan: Saved, facts: RunFacts, steps: int) -> str:
     note = f"Planned for {plan.cluster}."
-    if records.facts.ranks and records.facts.ranks != plan.ranks:
-        note += f" It ran with {summary.machines(records)}: the two are not the same run."
+    if facts.ranks and facts.ranks != plan.ranks:
+        note += f" It ran with {summary.machines(facts)}: the two are not the same run."
     if steps != round(plan.steps.value):
         note += f" Of {plan.steps.value:,.0f} steps planned, {steps:,} were made: the plan is for as many."
     return note

@@ -9,69 +9,26 @@ from typing import Any
 import numpy as np
 
 from dragoman import format_units
+from dragoman.explain.details import longest
 from dragoman.explain.finding import Finding, document
-from dragoman.explain.placement import longest
-from dragoman.measure.records import Records
+from dragoman.explain.questions import QUESTIONS, Verdict
+from dragoman.measure.records import Records, RunFacts
 from dragoman.report import units
 
-# The numbers shown beside an answer without being asked for; the page's tables hold all of them.
-KEY_NUMBERS: dict[str, tuple[str, ...]] = {
-    "duration": (
-        "wall_seconds",
-        "training_seconds",
-        "evaluation_seconds",
-        "checkpoint_seconds",
-        "eta_seconds",
-    ),
-    "convergence": ("best_eval_loss", "best_bleu", "gain_if_doubled_bleu", "gain_if_doubled_loss"),
-    "overfitting": ("eval_loss", "train_sample_loss", "gap", "gap_trend_per_1000_steps"),
-    "device_utilisation": ("compute_share", "flops_share", "utilisation", "power_share"),
-    "network": ("exposed_share", "straggler_share", "step_seconds_without_exchange", "link_bits_per_second"),
-    "learning_rate": ("peak", "peak_step", "warmup_steps", "last"),
-    "training_set": ("lines", "source_bytes", "target_bytes", "dropped_lines"),
-    "checkpoint_files": (),
-    "checkpoint_size": ("total_bytes", "parameters", "bytes_per_parameter"),
-    "step_time": ("mean_seconds", "median_seconds", "p95_seconds", "tokens_per_step", "tokens_per_second"),
-    "step_network": ("correlation", "bytes_per_step_per_host", "burst_share"),
-}
 
-# verdict -> (tone, words). A tone is a colour, and the words say the same without it.
-_VERDICTS: dict[str, tuple[str, str]] = {
-    "converged": ("good", "fully trained"),
-    "improving": ("fair", "still improving"),
-    "diverged": ("bad", "diverged"),
-    "yes": ("bad", "yes"),
-    "no": ("good", "no"),
-    "computing": ("good", "computing"),
-    "waiting_network": ("bad", "waiting for the exchange"),
-    "waiting_data": ("bad", "waiting for data"),
-    "waiting_straggler": ("bad", "waiting for a slow rank"),
-    "waiting_cpu": ("bad", "waiting for a core"),
-    "bottleneck": ("bad", "the bottleneck"),
-    "balanced": ("fair", "balanced"),
-    "not_bottleneck": ("good", "not the bottleneck"),
-    "single_machine": ("plain", "single machine"),
-    "stated": ("plain", "stated"),
-    "unknown": ("unknown", "unknown"),
-}
-
-
-def tone(finding: Finding) -> str:
-    """good, fair, bad, plain or unknown."""
-    return _VERDICTS.get(finding.verdict, ("plain", ""))[0]
-
-
-def verdict_words(finding: Finding) -> str:
-    return _VERDICTS.get(finding.verdict, ("", finding.verdict.replace("_", " ")))[1]
+def verdict(finding: Finding) -> Verdict:
+    """The finding's verdict as its question's row shows it."""
+    return QUESTIONS[finding.id].verdicts[finding.verdict]
 
 
 def key_numbers(finding: Finding) -> list[tuple[str, str]]:
     """Label and value, for those that are known; an estimate carries its interval."""
     rows = []
-    for name in KEY_NUMBERS.get(finding.id, ()):
+    for name in QUESTIONS[finding.id].key_numbers:
         number = finding.numbers.get(name)
         value = units.shown(name, number)
-        if value != units.NOT_KNOWN and not (finding.id == "duration" and number == 0):
+        took_no_time = name.endswith("_seconds") and number == 0
+        if value != units.NOT_KNOWN and not took_no_time:
             rows.append((units.label(name), value + _interval(finding.numbers, name)))
     return rows
 
@@ -84,7 +41,6 @@ def _interval(numbers: dict[str, Any], name: str) -> str:
 def headline(records: Records, findings: Sequence[Finding]) -> str:
     """The run in one line: how good, how long, on what, and what held it up."""
     numbers = {finding.id: finding.numbers for finding in findings}
-    verdicts = {finding.id: finding for finding in findings}
     parts = []
     if (bleu := numbers.get("convergence", {}).get("best_bleu")) is not None:
         parts.append(f"{bleu:.1f} BLEU")
@@ -95,15 +51,15 @@ def headline(records: Records, findings: Sequence[Finding]) -> str:
     if (wall := numbers.get("duration", {}).get("wall_seconds")) is not None:
         parts.append(format_units.seconds(wall))
     placed = longest(records)
-    parts.append(f"{'mostly ' * bool(placed.others)}{machines(placed.records)}")
-    for id in ("convergence", "device_utilisation"):
-        if id in verdicts and verdicts[id].verdict != "unknown":
-            parts.append(verdict_words(verdicts[id]))
+    parts.append(f"{'mostly ' * bool(placed.others)}{machines(placed.records.facts)}")
+    for finding in findings:
+        if QUESTIONS[finding.id].in_headline and finding.verdict != "unknown":
+            parts.append(verdict(finding).words)
     return " · ".join(part for part in parts if part)
 
 
-def machines(records: Records) -> str:
-    facts = records.facts
+def machines(facts: RunFacts) -> str:
+    """Ranks and hosts in words; empty where neither is known."""
     ranks = "" if facts.ranks is None else format_units.counted(facts.ranks, "rank")
     hosts = format_units.counted(len(facts.hosts), "host") if facts.hosts else ""
     return f"{ranks} on {hosts}" if ranks and hosts else ranks or hosts

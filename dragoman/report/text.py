@@ -1,4 +1,4 @@
-"""The eleven answers on a terminal. Colours only where a person looks; everything is said in words too."""
+"""The answers on a terminal. Colours only where a person looks; everything is said in words too."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def _compare(console: Console, comparison: planned.PlannedAgainstActual) -> None
 
 
 def _title(number: int, finding: Finding) -> Text:
-    style = _STYLES[summary.tone(finding)]
+    verdict = summary.verdict(finding)
     title = Text.assemble((f"{number:>2}. ", "dim"), (finding.question, "bold"))
     if finding.verdict != "stated":
-        title.append_text(Text.assemble("  ", (f"[{summary.verdict_words(finding)}]", f"bold {style}")))
+        title.append_text(Text.assemble("  ", (f"[{verdict.words}]", f"bold {_STYLES[verdict.tone]}")))
     if finding.confidence == "estimated":
         title.append(" estimated", style="dim")
     return title

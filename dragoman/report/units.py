@@ -1,4 +1,7 @@
-"""Numbers of a finding for people. A number's unit is in its name, so the name decides how it is written."""
+"""Numbers of a finding for people.
+
+A number's unit is in its name, so the name decides how it is written; a question's row names the exceptions.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman import format_units
+from dragoman.explain.questions import QUESTIONS
 
 NOT_KNOWN = "–"
 
@@ -21,7 +25,6 @@ _BY_ENDING: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("tokens_per_second", lambda value: f"{round(value):,}"),
     ("seconds", format_units.seconds),
     ("share", _share),
-    ("utilisation", _share),
     ("watts", lambda value: f"{value:.3g} W"),
     ("bytes_per_parameter", lambda value: f"{value:.3g} bytes"),
     ("bytes_per_step_per_host", format_units.size),
@@ -79,13 +82,21 @@ def _unit_of(key: str, parent: str) -> str:
 
 def _writer(name: str) -> Callable[[float], str]:
     name = name.lower()
-    if name.startswith("correlation"):  # correlation_with_bytes is no bytes
-        return plain
     for bound in _BOUNDS:
         name = name.removesuffix(bound)
+    for question in QUESTIONS.values():
+        if name in question.units:
+            return _writer_of(question.units[name])
     for ending, writer in _BY_ENDING:
         if name.endswith(ending):
             return writer
     if "_seconds_" in name and "per" not in name:  # step_seconds_without_exchange
         return format_units.seconds
     return plain
+
+
+def _writer_of(unit: str) -> Callable[[float], str]:
+    """By the unit that a question's row gives a number."""
+    if not unit:
+        return plain
+    return dict(_BY_ENDING).get(unit) or (lambda value: f"{plain(value)} {unit}")

@@ -1,1 +1,1 @@
-"""Models over HTTP: a service with an OpenAPI document, and a page to translate on."""
+"""Serves models over HTTP: an API with an OpenAPI document, and a translation page."""

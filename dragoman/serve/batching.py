@@ -1,7 +1,7 @@
-"""Texts of many requests, translated together.
+"""Translates the texts of many requests together.
 
-While every thread translates a batch, further texts wait; what waits goes as the next batch. So an idle
-server answers at once, and a busy one works on full batches.
+While every thread translates a batch, further texts wait and form the next batch. So an idle server answers
+at once, and a busy one works on full batches.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.models import Served
 
-Found = list[Translation]  # of one text, best first
+Translations = list[Translation]  # of one text, best first
 
-# Those who were just answered together often ask again together. Without a moment's patience the first of
-# them would be translated alone, or they would stay apart from those who wait already.
-_LONGEST_PATIENCE_SECONDS = 0.01
-_PATIENCE_SHARE = 0.1  # of the time that the batch before took
+# Clients answered together often send their next requests together. Without a short pause the first of these
+# would be translated alone, or all would stay apart from texts already waiting.
+_LONGEST_PAUSE_SECONDS = 0.01
+_PAUSE_SHARE = 0.1  # of the time the previous batch took
 
 
 @dataclass(eq=False)
@@ -34,14 +34,14 @@ class _QueuedText:
     text: str
     model: Served
     options: Options
-    answer: asyncio.Future[Found]
+    answer: asyncio.Future[Translations]
 
     def goes_with(self, other: _QueuedText) -> bool:
         return self.model is other.model and self.options == other.options
 
 
 class Batcher:
-    """The queue and the threads behind it. Every call is made from the event loop's thread."""
+    """The queue and its threads. Call every method from the event loop's thread."""
 
     def __init__(self, limits: Limits, metrics: Metrics, threads: int):
         self._limits = limits
@@ -51,8 +51,8 @@ class Batcher:
         self._threads = ThreadPoolExecutor(threads, "translate")
         self._idle = threads
 
-    async def translate(self, model: Served, texts: Sequence[str], options: Options) -> list[Found]:
-        """The translations of each text. A caller that is cancelled takes its texts out of the queue."""
+    async def translate(self, model: Served, texts: Sequence[str], options: Options) -> list[Translations]:
+        """The translations of each text; cancelling the call removes its texts from the queue."""
         loop = asyncio.get_running_loop()
         waiting = [_QueuedText(text, model, options, loop.create_future()) for text in texts]
         self._queue.extend(waiting)
@@ -62,14 +62,14 @@ class Batcher:
             return await asyncio.gather(*(text.answer for text in waiting))
         finally:
             for text in waiting:
-                text.answer.cancel()  # nothing, if it is there
+                text.answer.cancel()  # no effect if it is done
             if any(text.answer.cancelled() for text in waiting):
                 self._queue = deque(text for text in self._queue if not text.answer.done())
                 self._metrics.waiting_texts = len(self._queue)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Translates as long as the context lasts."""
+        """Translate queued texts while the context lasts."""
         workers = [asyncio.create_task(self._work()) for _ in range(self._idle)]
         try:
             yield
@@ -79,22 +79,20 @@ class Batcher:
             self._threads.shutdown()
 
     async def _work(self) -> None:
-        """One thread's share, batch after batch."""
-        patience_seconds = 0.0
+        """Feed one thread, batch after batch."""
+        pause_seconds = 0.0
         while True:
             await self._has_text.wait()
-            await asyncio.sleep(patience_seconds)
+            await asyncio.sleep(pause_seconds)
             if not (batch := self._next_batch()):
                 continue
             self._idle -= 1
             seconds = await self._translate(batch)
             self._idle += 1
-            patience_seconds = (
-                min(_LONGEST_PATIENCE_SECONDS, _PATIENCE_SHARE * seconds) if len(batch) > 1 else 0
-            )
+            pause_seconds = min(_LONGEST_PAUSE_SECONDS, _PAUSE_SHARE * seconds) if len(batch) > 1 else 0
 
     def _next_batch(self) -> list[_QueuedText]:
-        """The oldest text, and those after it that can be translated with it: this thread's share of all."""
+        """The oldest text and later ones that can go with it, up to this thread's share of the queue."""
         most = min(self._limits.batch_texts, -(-len(self._queue) // self._idle))
         batch: list[_QueuedText] = []
         left: deque[_QueuedText] = deque()
@@ -116,21 +114,21 @@ class Batcher:
         return batch
 
     async def _translate(self, batch: Sequence[_QueuedText]) -> float:
-        """Gives every text its answer; the seconds that it took."""
+        """Answer every text of a batch; returns the seconds this took."""
         model, options = batch[0].model, batch[0].options
         texts = [text.text for text in batch]
         loop = asyncio.get_running_loop()
         began = time.monotonic()
         try:
-            found = await loop.run_in_executor(self._threads, model.engine.translate, texts, options)
-        except Exception as error:  # the server outlives a batch that fails; those who wait are told
+            results = await loop.run_in_executor(self._threads, model.engine.translate, texts, options)
+        except Exception as error:  # the server survives a failed batch; its callers get the error
             for text in batch:
                 if not text.answer.done():
                     text.answer.set_exception(error)
             return 0.0
         seconds = time.monotonic() - began
         self._metrics.batch(model.name, texts, seconds)
-        for text, translations in zip(batch, found, strict=True):
+        for text, translations in zip(batch, results, strict=True):
             if not text.answer.done():
                 text.answer.set_result(translations)
         return seconds

@@ -1,7 +1,7 @@
-"""One connection: patience with a slow client, and which connection is given up when there are too many.
+"""One connection: deadlines for slow clients, and which connection is dropped when there are too many.
 
-uvicorn waits for ever for the rest of a request's headers and for a client to read its answer, and takes any
-number of connections.
+By itself uvicorn waits for ever for the rest of a request's headers and for a client to read its answer, and
+accepts any number of connections.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from dragoman.serve.limits import Limits
 
 
 class Connection(H11Protocol):
+    """uvicorn's protocol with deadlines and limits."""
+
     limits: Limits
 
-    _headers: _Deadline  # of a request, to come
-    _answer: _Deadline  # to be taken
-    _since = 0.0  # connected, the newest request began, or it was answered
-    _is_given_up = False
+    _headers: _Deadline  # for a request's headers to arrive
+    _answer: _Deadline  # for the client to read its answer
+    _since = 0.0  # when it connected, or its newest request began or was answered
+    _is_dropped = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._headers = _Deadline(self.loop, self.limits.receive_seconds, self._headers_are_late)
-        self._answer = _Deadline(self.loop, self.limits.send_seconds, self._give_up)
-        transport.set_write_buffer_limits(high=0)  # told of every byte that the client has not taken
+        self._answer = _Deadline(self.loop, self.limits.send_seconds, self._drop)
+        transport.set_write_buffer_limits(high=0)  # report every byte that the client has not read
         self._since = self.loop.time()
         self._watch_headers()
         if len(self._all()) > self.limits.connections:
-            self._give_up_one([other for other in self._all() if not other._is_working()])
+            self._drop_one([other for other in self._all() if not other._is_working()])
 
     def data_received(self, data: bytes) -> None:
         before = self.cycle
@@ -55,7 +57,7 @@ class Connection(H11Protocol):
         self._answer.start()
         unread = {other: other.transport.get_write_buffer_size() for other in self._all()}
         if sum(unread.values()) > self.limits.unread_bytes:
-            self._give_up_one([other for other, size in unread.items() if size and other is not self])
+            self._drop_one([other for other, size in unread.items() if size and other is not self])
 
     def resume_writing(self) -> None:
         self._answer.stop()
@@ -67,14 +69,14 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """As every other refusal. What comes after an answer has begun gets none."""
+        """Refuse as elsewhere; after an answer has begun, only close the connection."""
         if self.cycle:
-            self.cycle.disconnected = True  # whoever waits for the rest of the body
+            self.cycle.disconnected = True  # for the endpoint waiting for the rest of the body
             self.cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = json.dumps({"error": msg}).encode()
-            about = {"Content-Type": "application/json", "Content-Length": str(len(body)), **HEADERS}
-            headers = [*about.items(), ("Connection", "close")]
+            fields = {"Content-Type": "application/json", "Content-Length": str(len(body)), **HEADERS}
+            headers = [*fields.items(), ("Connection", "close")]
             for event in (
                 h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
                 h11.Data(data=body),
@@ -97,24 +99,24 @@ class Connection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _is_working(self) -> bool:
-        """Whether the client waits for us. In all other cases we wait for the client."""
+        """Whether the client waits for us; in all other cases we wait for the client."""
         return not (self._is_between_requests() or self.cycle.more_body or self.flow.write_paused)
 
     def _all(self) -> list[Connection]:
         return [
-            other for other in self.connections if isinstance(other, Connection) and not other._is_given_up
+            other for other in self.connections if isinstance(other, Connection) and not other._is_dropped
         ]
 
-    def _give_up_one(self, candidates: Collection[Connection]) -> None:
-        """The oldest of the client that has the most, which may be the proxy before all clients."""
+    def _drop_one(self, candidates: Collection[Connection]) -> None:
+        """Drop the oldest candidate of the client with the most connections, which may be a proxy for all."""
         of_client = Counter(other._address() for other in self._all())
         if candidates:
             first = max(candidates, key=lambda other: (of_client[other._address()], -other._since))
-            first._give_up()
+            first._drop()
 
-    def _give_up(self) -> None:
-        """At once: an ordinary end waits, here and in the system, until the client has taken its answer."""
-        self._is_given_up = True
+    def _drop(self) -> None:
+        """Close at once; an ordinary close waits, here and in the kernel, until the client has read."""
+        self._is_dropped = True
         linger = struct.pack("ii", 1, 0)  # for 0 seconds
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.transport.abort()
@@ -124,7 +126,7 @@ class Connection(H11Protocol):
 
 
 class _Deadline:
-    """Calls when the time is up, unless it is stopped before; to start it again changes nothing."""
+    """Calls `late` when the time is up unless stopped before; starting it twice changes nothing."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, late: Callable[[], None]):
         self._loop = loop

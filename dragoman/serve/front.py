@@ -1,4 +1,4 @@
-"""What stands before every endpoint: who may ask, and what is written down about it."""
+"""The middleware before every endpoint: authorisation, security headers, error answers and counting."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 
 TRANSLATING = ("/v1/translate", "/translate")
-# Asked before a token is known. The languages stand in the document as well, and LibreTranslate's clients
-# send their key in the body of a GET, in the query or not at all.
+# Paths that need no token. The OpenAPI document names the languages anyway, and LibreTranslate's clients send
+# their key in the body of a GET, in the query or not at all.
 OPEN = ("/", "/healthz", "/openapi.json", "/languages", "/page/page.css", "/page/page.js")
 
-# Nothing from elsewhere, nothing inline: even a tag smuggled into the page could neither run nor call home.
+# Nothing from other sites, nothing inline: even a tag injected into the page could not run or send data.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -33,16 +33,16 @@ HEADERS = {
     "Cache-Control": "no-store",  # translations are private, and a page must not outlive its server
 }
 
-_GONE = 499  # as nginx counts a client that left before its answer
+_GONE = 499  # nginx's status for a client that left before its answer
 
 
 def is_right(token: str, given: str) -> bool:
-    """Takes as long for a nearly right token as for a wrong one."""
+    """Whether the token matches, compared in constant time."""
     return hmac.compare_digest(token.encode(), given.encode())
 
 
 class Front:
-    """Checks and counts requests, and adds headers. An `api_key` is in the body: its endpoint looks at it."""
+    """Checks and counts requests and adds headers; an `api_key` in a body is checked by its endpoint."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, token: str | None, paths: set[str]):
         self._app = app
@@ -54,7 +54,8 @@ class Front:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        path = scope["path"] if scope["path"] in self._paths else "other"  # few labels, whatever is asked for
+        # One label for all unknown paths: clients must not create new ones.
+        path = scope["path"] if scope["path"] in self._paths else "other"
         began = time.monotonic()
         status = 500
 
@@ -68,36 +69,38 @@ class Front:
         try:
             headers = Headers(scope=scope)
             if "content-length" in headers and "transfer-encoding" in headers:
-                # Where this ends, a proxy before us may see differently: what follows could be another's.
-                raise Refusal(400, "both Content-Length and Transfer-Encoding", {"Connection": "close"})
+                # A proxy may see this request end elsewhere, and take the rest for another client's request.
+                raise Refusal(
+                    400, "both Content-Length and Transfer-Encoding are set", {"Connection": "close"}
+                )
             if self._token is None:
                 sites.check_host(headers)
-            scope.setdefault("state", {})["is_known"] = self._is_known(scope["path"], headers)
+            scope.setdefault("state", {})["is_authorised"] = self._is_authorised(scope["path"], headers)
             await self._app(scope, receive, answer)
         except Refusal as refusal:
             await refusal.response()(scope, receive, answer)
         except ClientDisconnect:
             status = _GONE
-        except DragomanError as error:  # said in words meant for users; the file's place is for the log only
+        except DragomanError as error:  # the message is meant for users; the path is for the log only
             print(f"dragoman serve: {path}: {error}", file=sys.stderr, flush=True)
             await Refusal(500, error.what).response()(scope, receive, answer)
-        except Exception:  # ours to mend: the place goes to the log, not to the client
+        except Exception:  # our fault: the traceback goes to the log, not to the client
             traceback.print_exc()
-            await Refusal(500, "the server failed at this request").response()(scope, receive, answer)
+            await Refusal(500, "the server failed on this request").response()(scope, receive, answer)
         finally:
             self._metrics.requests[path, status] += 1
             if path in TRANSLATING and status == 200:
                 self._metrics.translation.add(time.monotonic() - began)
 
-    def _is_known(self, path: str, headers: Headers) -> bool:
-        """By its token; who may ask without one, or has it in the body, need not be."""
+    def _is_authorised(self, path: str, headers: Headers) -> bool:
+        """Whether the token is right; refuses a wrong one unless the path is open or the body may hold it."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        is_known = self._token is None or (
+        is_authorised = self._token is None or (
             scheme.lower() == "bearer" and is_right(self._token, given.strip())
         )
-        if not is_known and path not in OPEN and path != "/translate":
+        if not is_authorised and path not in OPEN and path != "/translate":
             raise unauthorised()
-        return is_known
+        return is_authorised
 
 
 def unauthorised() -> Refusal:

@@ -1,7 +1,7 @@
-"""LibreTranslate's `POST /translate` and `GET /languages`, so that its clients work here as they are.
+"""LibreTranslate's `POST /translate` and `GET /languages`, so that its clients work here unchanged.
 
-Written from its public API description. HTML is refused rather than translated as if it were text, and the
-source language is not detected: `auto` is the only source language there is, or the model's own.
+Written from its public API description. HTML is refused, not translated as plain text. The source language is
+not detected: `auto` means the model's source language.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def request(body: bytes, headers: Headers) -> LibreRequest:
-    """From JSON or a form."""
+    """The request in a body of JSON or a form."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         return parse(LibreRequest, body)
@@ -41,7 +41,7 @@ def _of_form(body: bytes) -> LibreRequest:
 
 
 def languages(pairs: Iterable[tuple[str, str]]) -> list[LibreLanguage]:
-    """Every language of the server, with what it can be translated into."""
+    """Every language of the server, with the languages it can be translated into."""
     pairs = list(pairs)
     codes = sorted({code for pair in pairs for code in pair})
     return [

@@ -1,4 +1,4 @@
-"""The bodies of requests and answers. What is documented and what is checked are the same models."""
+"""The bodies of requests and answers; the same models check requests and make the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from dragoman.bounds import LONGEST_TRANSLATION
 from dragoman.decode.engine import Options, Translation
 from dragoman.serve.refusal import Refusal
 
@@ -16,12 +17,13 @@ _WIDEST_BEAM = 16
 
 
 def _whole(value: object) -> object:
-    """JSON has one kind of number: 4.0 is the integer 4."""
+    """4.0 as the integer 4: JSON has only one kind of number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-# Comes after the limits: before them, pydantic would not name these in the document as JSON Schema does.
+# Must follow the limits: before them, pydantic would not write the limits as JSON Schema keywords.
 _WHOLE = BeforeValidator(_whole)
+_Length = Annotated[int, Field(ge=1, le=LONGEST_TRANSLATION, description="Most tokens per sentence."), _WHOLE]
 
 
 class Search(BaseModel):
@@ -31,23 +33,21 @@ class Search(BaseModel):
 
     beam: Annotated[int, Field(ge=1, le=_WIDEST_BEAM), _WHOLE] = 4
     length_penalty: Annotated[float, Field(ge=0, le=5)] = 0.6
-    max_length: Annotated[int, Field(ge=1, le=1024, description="Tokens of a sentence."), _WHOLE] | None = (
-        None
-    )
+    max_length: _Length | None = None
     no_repeat_ngram: Annotated[int, Field(ge=0, le=16), _WHOLE] = 0
 
 
 class Request(BaseModel):
-    """One text or several."""
+    """One or several texts to translate."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     text: str | list[str]
     source: Annotated[str | None, Field(description="Language of the texts.")] = None
-    target: Annotated[str | None, Field(description="Language wanted.")] = None
-    model: Annotated[str | None, Field(description="Its name; else the first for these languages.")] = None
+    target: Annotated[str | None, Field(description="Language of the translations.")] = None
+    model: Annotated[str | None, Field(description="Name; by default, the first for these languages.")] = None
     alternatives: Annotated[
-        int, Field(ge=0, le=MOST_ALTERNATIVES, description="Others of each text."), _WHOLE
+        int, Field(ge=0, le=MOST_ALTERNATIVES, description="How many for each text."), _WHOLE
     ] = 0
     options: Search = Search()
 
@@ -57,7 +57,7 @@ class Request(BaseModel):
 
 
 class LibreForm(BaseModel):
-    """As LibreTranslate's clients send it; what else they send is not looked at."""
+    """A form as LibreTranslate's clients send it; other fields are ignored."""
 
     q: str
     source: str = "auto"
@@ -68,7 +68,7 @@ class LibreForm(BaseModel):
 
 
 class LibreRequest(LibreForm):
-    """The same as JSON, which knows numbers and lists."""
+    """The same fields as JSON; `q` may be a list."""
 
     model_config = ConfigDict(strict=True)
 
@@ -83,7 +83,7 @@ class Alternative(BaseModel):
     text: str
     score: Annotated[
         float | None,
-        Field(description="Log-probability over length^length_penalty; null if nothing was said."),
+        Field(description="Log-probability / length^length_penalty; null if no translation was found."),
     ]
 
 
@@ -101,7 +101,7 @@ class Answer(BaseModel):
 
 
 class LibreAnswer(BaseModel):
-    """A string or a list, as `q` was."""
+    """A string or a list, like `q`."""
 
     translatedText: str | list[str]  # noqa: N815  LibreTranslate's name
     alternatives: list[str] | list[list[str]] = []
@@ -119,7 +119,7 @@ class Health(BaseModel):
 
 
 class Error(BaseModel):
-    """Why a request was not answered as asked."""
+    """Why a request was refused or failed."""
 
     error: str
 
@@ -128,7 +128,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def parse(model: type[Body], body: bytes) -> Body:
-    """From JSON; what is wrong with it is said in one line."""
+    """The model in a JSON body; errors become a refusal of one line."""
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
@@ -142,7 +142,7 @@ def invalid(error: ValidationError) -> Refusal:
 
 
 def search_options(search: Search, alternatives: int) -> Options:
-    """A beam as wide as what is asked for. Texts are whatever people write, so they are split."""
+    """The engine's options: a beam wide enough for the alternatives, and texts split into sentences."""
     wanted = alternatives + 1
     return Options(
         beam=max(search.beam, wanted),
@@ -154,6 +154,9 @@ def search_options(search: Search, alternatives: int) -> Options:
     )
 
 
-def translated(found: Sequence[Translation]) -> Translated:
-    best, *others = ({"text": one.text, "score": one.score if isfinite(one.score) else None} for one in found)
+def translated(translations: Sequence[Translation]) -> Translated:
+    best, *others = (
+        {"text": translation.text, "score": translation.score if isfinite(translation.score) else None}
+        for translation in translations
+    )
     return Translated(**best, alternatives=[Alternative(**other) for other in others])

@@ -1,4 +1,4 @@
-"""What the server counts, as Prometheus reads it. Small enough to need no library."""
+"""The server's counters in Prometheus' text format, which is simple enough to need no library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 
 
 class Histogram:
-    """How often a request took at most so many seconds."""
+    """Counts requests by how long they took."""
 
     def __init__(self) -> None:
         self.counts = [0] * len(_BOUNDS)
@@ -31,11 +31,11 @@ class Histogram:
 
 
 class Metrics:
-    """Changed from the event loop's thread only."""
+    """The counters; change them only from the event loop's thread."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()  # by path and status
-        self.translation = Histogram()  # of requests for a translation that were answered with one
+        self.translation = Histogram()  # seconds of successful translation requests
         self.texts: Counter[str] = Counter()  # by model
         self.characters: Counter[str] = Counter()
         self.batches: Counter[str] = Counter()
@@ -50,7 +50,7 @@ class Metrics:
         self.engine_seconds[model] += seconds  # type: ignore[assignment]
 
     def text(self) -> str:
-        """The exposition format, version 0.0.4."""
+        """All metrics in the exposition format, version 0.0.4."""
         return "\n".join([*self._lines(), ""])
 
     def _lines(self) -> Iterator[str]:
@@ -58,13 +58,13 @@ class Metrics:
         for (path, status), count in sorted(self.requests.items()):
             yield f'dragoman_requests_total{{path="{path}",status="{status}"}} {count}'
         name = "dragoman_translation_seconds"
-        yield from _head(name, "histogram", "From a request's headers to its translation.")
+        yield from _head(name, "histogram", "Seconds from a request's headers to its translation.")
         yield from self.translation.lines(name)
         by_model = (
             ("texts_total", "Texts translated.", self.texts),
-            ("characters_total", "Characters of these texts.", self.characters),
-            ("batches_total", "Calls of the engine, each with as many texts as waited.", self.batches),
-            ("engine_seconds_total", "Seconds in these calls.", self.engine_seconds),
+            ("characters_total", "Characters translated.", self.characters),
+            ("batches_total", "Engine calls, each with a batch of waiting texts.", self.batches),
+            ("engine_seconds_total", "Seconds spent in engine calls.", self.engine_seconds),
         )
         for name, meaning, values in by_model:
             yield from _head(f"dragoman_{name}", "counter", meaning)
@@ -74,7 +74,7 @@ class Metrics:
             ("waiting_texts", "Texts in the queue.", self.waiting_texts),
             (
                 "requests_under_way",
-                "Requests for a translation, waiting or translated.",
+                "Translation requests waiting or in an engine call.",
                 self.requests_under_way,
             ),
         ):

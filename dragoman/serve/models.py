@@ -16,7 +16,7 @@ _LANGUAGES = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 
 @dataclass(frozen=True)
 class Served:
-    """A model, and what it translates from and to if that is known."""
+    """A model with its source and target language, if known."""
 
     name: str
     engine: Engine
@@ -25,43 +25,43 @@ class Served:
     def fits(self, source: str | None, target: str | None) -> bool:
         if self.languages is None:
             return True
-        return all(asked in (None, own) for asked, own in zip((source, target), self.languages, strict=True))
+        return source in (None, self.languages[0]) and target in (None, self.languages[1])
 
 
 class Models:
-    """At least one; the first is the default."""
+    """The models of a server, at least one; the first is the default."""
 
     def __init__(self, served: Sequence[Served]):
         self.served = {model.name: model for model in served}
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The language pairs there are, each once."""
+        """The language pairs of all models, without repetition."""
         return list(dict.fromkeys(model.languages for model in self.served.values() if model.languages))
 
     def calls_at_once(self, threads: int) -> int:
-        """CTranslate2 gives each call a thread of its own; our own search gives every call all of them."""
+        """Engine calls to make at once: CTranslate2 uses one thread per call, our own search uses all."""
         return threads if all(model.engine.name == "ctranslate2" for model in self.served.values()) else 1
 
     def choose(self, name: str | None, source: str | None, target: str | None) -> Served:
         """The model of this name, or the first for these languages."""
         if name is not None and name not in self.served:
-            raise Refusal(400, f"there is no model {name}; there are {', '.join(self.served)}")
-        asked = [self.served[name]] if name is not None else list(self.served.values())
-        for model in asked:
+            raise Refusal(400, f"no model {name}; this server has {', '.join(self.served)}")
+        candidates = [self.served[name]] if name is not None else list(self.served.values())
+        for model in candidates:
             if model.fits(source, target):
                 return model
-        known = ", ".join("-".join(model.languages) for model in asked if model.languages)
-        raise Refusal(400, f"no model from {source or 'any'} to {target or 'any'}; there are {known}")
+        known = ", ".join("-".join(model.languages) for model in candidates if model.languages)
+        raise Refusal(400, f"no model from {source or 'any'} to {target or 'any'}; this server has {known}")
 
 
 def load(words: Sequence[str], open_engine: Callable[[Path], Engine]) -> Models:
-    """Of NAME=MODEL or MODEL each; without a name it is called after its folder."""
+    """Load models given as NAME=MODEL or MODEL; without a name, a model is named after its folder."""
     served: dict[str, Served] = {}
     for word in words:
         name, path = _parse(word)
         if name in served:
-            raise UsageError(f"two models are called {name}", hint="give each a name: NAME=MODEL")
+            raise UsageError(f"two models have the name {name}", hint="give each its own name: NAME=MODEL")
         engine = open_engine(path)
         served[name] = Served(name, engine, engine.languages or _languages(name))
     return Models(list(served.values()))
@@ -74,12 +74,13 @@ def _parse(word: str) -> tuple[str, Path]:
         name, path = folder.parent.name if folder.name == "best" else folder.name, word
     if not re.fullmatch(r"[\w.-]{1,64}", name):
         raise UsageError(
-            f"{name!r} is not a name for a model", hint="letters, digits, '.', '-' and '_': NAME=MODEL"
+            f"{name!r} is not a valid name for a model",
+            hint="NAME=MODEL with a name of letters, digits, '.', '-' and '_'",
         )
     return name, Path(path)
 
 
 def _languages(name: str) -> tuple[str, str] | None:
-    """Of a model that does not know its languages and is called after them, such as en-de."""
-    found = _LANGUAGES.fullmatch(name)
-    return (found[1], found[2]) if found else None
+    """The languages in a model's name, such as en-de, for a model that does not record them."""
+    match = _LANGUAGES.fullmatch(name)
+    return (match[1], match[2]) if match else None

@@ -26,23 +26,23 @@ from dragoman.serve.models import Models
 Json = dict[str, Any]
 
 _REFUSALS = {
-    400: "Not JSON, or not what is expected",
+    400: "The body is not JSON, or a value is wrong",
     401: "The token is missing or wrong",
-    403: "From another site",
+    403: "The request comes from another site",
     408: "The body did not arrive in time",
-    413: "Too many bytes, texts or characters",
-    415: "Another kind of body",
-    429: "Busy; try again after the seconds of Retry-After",
+    413: "Too many bytes, texts, characters or tokens",
+    415: "The content type is not accepted",
+    429: "Busy; try again after the seconds in Retry-After",
     500: "The server failed",
 }
 
 
 def document(models: Models, limits: Limits, needs_token: bool) -> Json:
-    """Of this server: with the names, languages and limits it has."""
+    """The OpenAPI document of this server, with its model names, languages and limits."""
     accepted: list[type[BaseModel]] = [Request, LibreRequest, LibreForm]
-    given: list[type[BaseModel]] = [Answer, LibreAnswer, LibreLanguage, Health, Error]
-    wanted = [(model, "validation") for model in accepted] + [(model, "serialization") for model in given]
-    _, schemas = models_json_schema(wanted, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    returned: list[type[BaseModel]] = [Answer, LibreAnswer, LibreLanguage, Health, Error]
+    modes = [(model, "validation") for model in accepted] + [(model, "serialization") for model in returned]
+    _, schemas = models_json_schema(modes, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     definitions = schemas["$defs"]
     _narrow(definitions, models, limits)
     parts: Json = {"schemas": definitions}
@@ -57,13 +57,13 @@ def document(models: Models, limits: Limits, needs_token: bool) -> Json:
 
 
 def _narrow(definitions: Json, models: Models, limits: Limits) -> None:
-    """What only the running server knows."""
+    """Add to the schemas what only the running server knows."""
     definitions["LibreForm"]["properties"]["q"]["maxLength"] = limits.characters
     for name, field in (("Request", "text"), ("LibreRequest", "q")):
         one, several = definitions[name]["properties"][field]["anyOf"]
         one["maxLength"] = limits.characters
         several["maxItems"] = limits.texts
-        several["description"] = f"Together at most {limits.characters} characters."
+        several["description"] = f"At most {limits.characters} characters in all."
     names = {"model": list(models.served)}
     if all(model.languages for model in models.served.values()):
         sources, targets = (sorted(set(side)) for side in zip(*models.pairs, strict=True))
@@ -76,16 +76,16 @@ def _narrow(definitions: Json, models: Models, limits: Limits) -> None:
 
 
 def _paths(needs_token: bool) -> Json:
-    libre = _translating("Translate, as LibreTranslate", LibreRequest, LibreAnswer)
+    libre = _translating("Translate, compatible with LibreTranslate", LibreRequest, LibreAnswer)
     libre["requestBody"]["content"][FORM] = _json_of(LibreForm)["application/json"]
-    languages = "Language pairs, as LibreTranslate"
+    languages = "Language pairs, compatible with LibreTranslate"
     paths: Json = {
         "/v1/translate": {"post": _translating("Translate", Request, Answer)},
         "/translate": {"post": libre},
-        "/languages": {method: _asking(languages, _list_of(LibreLanguage)) for method in ("get", "post")},
-        "/healthz": {"get": _asking("Is it up?", _json_of(Health))},
+        "/languages": {method: _reading(languages, _list_of(LibreLanguage)) for method in ("get", "post")},
+        "/healthz": {"get": _reading("Whether the server is up", _json_of(Health))},
         "/metrics": {
-            "get": _asking("Counters for Prometheus", {"text/plain": {"schema": {"type": "string"}}})
+            "get": _reading("Counters for Prometheus", {"text/plain": {"schema": {"type": "string"}}})
         },
     }
     if needs_token:
@@ -97,17 +97,17 @@ def _paths(needs_token: bool) -> Json:
     return paths
 
 
-def _translating(summary: str, asked: type[BaseModel], answer: type[BaseModel]) -> Json:
+def _translating(summary: str, body: type[BaseModel], answer: type[BaseModel]) -> Json:
     responses = {"200": {"description": "Translations", "content": _json_of(answer)}}
     responses |= {str(status): _refusal(status) for status in _REFUSALS if status != 401}
     return {
         "summary": summary,
-        "requestBody": {"required": True, "content": _json_of(asked)},
+        "requestBody": {"required": True, "content": _json_of(body)},
         "responses": responses,
     }
 
 
-def _asking(summary: str, content: Json) -> Json:
+def _reading(summary: str, content: Json) -> Json:
     return {"summary": summary, "responses": {"200": {"description": summary, "content": content}}}
 
 

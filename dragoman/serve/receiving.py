@@ -1,4 +1,4 @@
-"""The body of a request, read with a limit on its size and on the time it takes."""
+"""Reads the body of a request, with limits on its size and time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from starlette.requests import ClientDisconnect, Request
 from dragoman.serve.limits import Limits
 from dragoman.serve.refusal import Refusal, too_large
 
-_DISCARDED_BYTES = 16 * 2**20  # of a body too large: a client reads the answer only when it has sent
+_DISCARDED_BYTES = 16 * 2**20  # of a body too large: a client reads the answer only after sending its body
 
 Result = TypeVar("Result")
 
 
 async def body(request: Request, limits: Limits) -> bytes:
-    """The whole body, or a refusal."""
+    """The whole body; refuses one that is too large or too slow."""
     try:
         async with asyncio.timeout(limits.receive_seconds):
             return await _read(request, limits.body_bytes)
@@ -40,9 +40,9 @@ async def _read(request: Request, most_bytes: int) -> bytes:
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of the work, which is given up when the client goes away: nobody would read it."""
+    """The result of the work, which is cancelled if the client disconnects."""
     working = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request))
+    gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -53,6 +53,6 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         gone.cancel()
 
 
-async def _gone(request: Request) -> None:
+async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""A request that is not answered as asked: status and reason."""
+"""Refusals of a request, with status and reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Refusal(Exception):
 
 
 def busy(what: str) -> Refusal:
-    """Ends the connection, too: who sends on without reading is refused once, not a thousand times."""
+    """Refuse with 429 and close the connection, so that a client that keeps sending is refused only once."""
     return Refusal(429, f"busy: {what}", {"Retry-After": "1", "Connection": "close"})
 
 

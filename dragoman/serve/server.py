@@ -1,4 +1,4 @@
-"""uvicorn around the application: the socket, the token, and an end that loses nothing."""
+"""Runs the application in uvicorn: the socket, the token, and a shutdown that loses no accepted request."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dragoman.serve.connections import Connection
 from dragoman.serve.limits import Limits
 from dragoman.serve.sites import is_loopback
 
-_SHUTDOWN_SECONDS = 60  # for what was accepted; then even that is given up
+_SHUTDOWN_SECONDS = 60  # for accepted requests; then even these are dropped
 _SHORTEST_TOKEN = 16  # characters
-_SEND_BUFFER_BYTES = 128 * 1024  # of a connection; left alone, Linux keeps megabytes for who does not read
+_SEND_BUFFER_BYTES = 128 * 1024  # per connection; Linux would buffer megabytes for one that does not read
 
 
 def read_token(path: Path | None, host: str) -> str | None:
-    """The token in a file: on a command line every user of the machine would see it."""
+    """The token in a file; on the command line, every user of the machine could see it."""
     if path is None:
         if not is_loopback(host):
             raise UsageError(
-                f"{host} can be reached from other machines, and no token was given",
+                f"{host} can be reached from other machines, so a token is needed",
                 hint="--token-file FILE with a long random line in it, or --host 127.0.0.1",
             )
         return None
@@ -34,10 +34,10 @@ def read_token(path: Path | None, host: str) -> str | None:
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", path=path) from None
     except UnicodeDecodeError:
-        raise UsageError("bytes that are not UTF-8", path=path) from None
+        raise UsageError("is not UTF-8", path=path) from None
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise UsageError(
-            f"expected one word of at least {_SHORTEST_TOKEN} letters, digits and signs",
+            f"expected one word of at least {_SHORTEST_TOKEN} ASCII letters, digits and signs",
             path=path,
             hint="openssl rand -hex 32 > FILE",
         )
@@ -45,9 +45,9 @@ def read_token(path: Path | None, host: str) -> str | None:
 
 
 def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[[str], None]) -> None:
-    """Serves until SIGINT or SIGTERM; then takes nothing new, answers what it accepted, and returns."""
+    """Serve until SIGINT or SIGTERM; then accept nothing new, answer every accepted request, and return."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        # uvicorn raises the signal that ended it once more when it is done; that must end nothing.
+        # When done, uvicorn raises again the signal that stopped it; this one must have no effect.
         signal.signal(number, lambda *_: None)
 
     protocol = type("LimitedConnection", (Connection,), {"limits": limits})
@@ -68,7 +68,7 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Before any model is loaded: a port that is taken is said at once. Nobody can connect yet."""
+    """A bound socket; called before any model is loaded, so that a taken port is reported at once."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
@@ -77,13 +77,13 @@ def bind(host: str, port: int) -> socket.socket:
         listening.bind(address)
     except OSError as error:
         raise DragomanError(
-            f"cannot listen at {host} port {port}: {error.strerror}", hint="another --port or --host"
+            f"cannot listen on {host} port {port}: {error.strerror}", hint="another --port or --host"
         ) from None
     return listening
 
 
 class _Server(uvicorn.Server):
-    """Says when it listens."""
+    """Calls `ready` when it listens."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]):
         super().__init__(config)

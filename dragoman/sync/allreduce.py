@@ -10,12 +10,23 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 
+from dragoman.config import Sync
 from dragoman.cost.step import BUCKET_BYTES
+from dragoman.exchange_way import ExchangeWay
 from dragoman.sync import wire
-from dragoman.sync.bucket_sender import Courier, Route
-from dragoman.sync.exchange import Exchange, Way
+from dragoman.sync.bucket_sender import BucketSender, Route
+from dragoman.sync.exchange import Exchange
+from dragoman.sync.hierarchical import Groups, ThroughLeaders
+from dragoman.sync.topology import Topology
 from dragoman.sync.wire import Finish
 from dragoman.sync.world import World
+
+
+def build(model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync) -> AllReduce:
+    """An all-reduce in every step. Collective: also sends rank 0's weights to all."""
+    if way.is_hierarchical:
+        return AllReduce(model, world, way, ThroughLeaders(Groups(world, topology, way.flows), way))
+    return AllReduce(model, world, way, Flat(world, way) if way.wire != "fp32" else None)
 
 
 class AllReduce(Exchange):
@@ -28,7 +39,7 @@ class AllReduce(Exchange):
         self,
         model: Module,
         world: World,
-        way: Way,
+        way: ExchangeWay,
         route: Route | None = None,
         group: dist.ProcessGroup | None = None,
     ):
@@ -38,16 +49,15 @@ class AllReduce(Exchange):
         self._ddp = DistributedDataParallel(
             model,
             device_ids=[world.device.index] if world.device.type == "cuda" else None,
-            # DDP's own default also has a small first bucket
-            bucket_cap_mb=None if way.bucket_bytes == BUCKET_BYTES else way.bucket_bytes / 2**20,
+            bucket_cap_mb=_bucket_cap_mb(way),
             gradient_as_bucket_view=True,
             process_group=group,
             init_sync=self._ranks > 1,  # it copies all weights, even where nobody else needs them
         )
         self._ddp._set_ddp_runtime_logging_sample_rate(1)  # DDP's own clocks, of every step
-        self._courier = Courier(route, world.device) if route else None
-        if self._courier:
-            self._ddp.register_comm_hook(None, self._courier.hook)
+        self._sender = BucketSender(route, world.device) if route else None
+        if self._sender:
+            self._ddp.register_comm_hook(None, self._sender.hook)
         self.model = self._ddp
 
     @contextmanager
@@ -55,8 +65,8 @@ class AllReduce(Exchange):
         """DDP decides in the forward whether to exchange."""
         if is_last:
             yield
-            if self._courier:
-                self._courier.raise_failure()
+            if self._sender:
+                self._sender.raise_failure()
         else:
             with self._ddp.no_sync():
                 yield
@@ -86,14 +96,19 @@ class AllReduce(Exchange):
         self._ddp.zero_grad(set_to_none=False)
 
     def close(self) -> None:
-        if self._courier:
-            self._courier.close()
+        if self._sender:
+            self._sender.close()
+
+
+def _bucket_cap_mb(way: ExchangeWay) -> float | None:
+    """None is DDP's own default, which also has a small first bucket."""
+    return None if way.bucket_bytes in (None, BUCKET_BYTES) else way.bucket_bytes / 2**20
 
 
 class Flat:
     """One ring of all ranks."""
 
-    def __init__(self, world: World, way: Way):
+    def __init__(self, world: World, way: ExchangeWay):
         self._size = world.size
         self._wire = way.wire
 

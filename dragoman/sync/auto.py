@@ -1,4 +1,4 @@
-"""`sync.mode = "auto"`: a few exchanges of each kind are timed, and the one with the shortest step is taken.
+"""`sync.mode = "auto"`: times a few exchanges of each kind and takes the one with the shortest step.
 
 It picks among ways that compute the same mean: fp32 or bf16 on the wire, flat or hierarchical, bucket size
 and flows. What changes the mathematics of synchronous training (DiLoCo, larger steps) is never picked here.
@@ -15,10 +15,9 @@ import torch
 
 from dragoman.config import Sync
 from dragoman.cost.step import BUCKET_BYTES, BUCKET_SIZES, buckets, exposed_after
+from dragoman.exchange_way import ExchangeWay, open_ways
 from dragoman.sync.allreduce import Flat
 from dragoman.sync.bucket_sender import Pipeline, Route
-from dragoman.sync.choice import can_be_hierarchical
-from dragoman.sync.exchange import Way
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
@@ -31,10 +30,10 @@ _FLOWS = (1, 2, 4)
 
 @dataclass(frozen=True)
 class Tried:
-    """A kind of exchange, and the seconds of exchanges of so many bytes of fp32 gradients."""
+    """A kind of exchange, and how long it took."""
 
-    way: Way  # its bucket size is still open
-    seconds: dict[int, float]
+    way: ExchangeWay  # its bucket size is still open
+    seconds: dict[int, float]  # by bytes of fp32 gradients
 
     def seconds_of(self, nbytes: int) -> float:
         """Between tries by straight lines; beyond the largest by the byte."""
@@ -46,7 +45,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class ComputedStep:
-    """What surrounds the exchange: of the slowest rank, without exchange."""
+    """The slowest rank's step without its exchange."""
 
     compute_seconds: float
     window_seconds: float  # the backward pass behind which an exchange can hide
@@ -55,7 +54,7 @@ class ComputedStep:
 
 @dataclass(frozen=True)
 class Expected:
-    way: Way
+    way: ExchangeWay
     step_seconds: float
 
 
@@ -75,34 +74,28 @@ def pick(step: ComputedStep, tried: Sequence[Tried], bucket_sizes: Sequence[int]
     return chosen, _why(step, expected, chosen)
 
 
-def _distance_from_plain(way: Way) -> tuple[bool, bool, int, int]:
-    return way.wire != "fp32", way.algorithm != "allreduce", way.flows, -way.bucket_bytes
+def _distance_from_plain(way: ExchangeWay) -> tuple[bool, bool, int, int]:
+    return way.wire != "fp32", way.is_hierarchical, way.flows, -(way.bucket_bytes or 0)
 
 
 def _why(step: ComputedStep, expected: Sequence[Expected], chosen: Expected) -> str:
     text = f"a step is expected to take {chosen.step_seconds:.3g} s"
     text += f", {step.compute_seconds:.3g} s of it computing"
-    others: dict[str, float] = {}
+    others: dict[ExchangeWay, float] = {}
     for each in expected:
-        if (kind := _kind(each.way)) != _kind(chosen.way):
+        if (kind := each.way.kind) != chosen.way.kind:
             others[kind] = min(each.step_seconds, others.get(kind, each.step_seconds))
-    if others:
-        text += "; " + ", ".join(f"{kind} {seconds:.3g} s" for kind, seconds in others.items())
-    return text
-
-
-def _kind(way: Way) -> str:
-    return f"{'hierarchical' if way.algorithm == 'hierarchical' else 'flat'} {way.wire}"
+    compared = [f"{kind.shape} {kind.wire} {seconds:.3g} s" for kind, seconds in others.items()]
+    return f"{text}; {', '.join(compared)}" if compared else text
 
 
 def measure(world: World, topology: Topology, settings: Sync, gradient_bytes: int) -> list[Tried]:
-    """Times what the settings leave open: seconds in all. Collective."""
-    groups = Groups(world, topology, max(_FLOWS)) if can_be_hierarchical(topology) else None
+    """Times the ways that the settings leave open, which takes seconds in all. Collective."""
+    ways = open_ways(settings, topology.rank_hosts)
+    is_any_hierarchical = any(way.is_hierarchical for way in ways)
+    groups = Groups(world, topology, max(_FLOWS)) if is_any_hierarchical else None
     sizes = sorted({min(size, gradient_bytes) for size in BUCKET_SIZES})
-    tried = [
-        Tried(way, _seconds(_route(world, groups, way), world, sizes))
-        for way in _candidates(settings, topology)
-    ]
+    tried = [Tried(way, _seconds(_route(world, groups, way), world, sizes)) for way in ways]
     if groups:
         tried = [_with_flows(each, world, groups) for each in tried]
         groups.close()
@@ -110,35 +103,27 @@ def measure(world: World, topology: Topology, settings: Sync, gradient_bytes: in
 
 
 def bucket_sizes(settings: Sync, gradient_bytes: int) -> list[int]:
-    """Those worth a try."""
-    if settings.bucket_mb:
-        return [int(settings.bucket_mb * 2**20)]
+    """The bucket sizes worth a try."""
+    if settings.bucket_bytes:
+        return [settings.bucket_bytes]
     return [size for size in BUCKET_SIZES if size < gradient_bytes] or [BUCKET_BYTES]
 
 
-def _candidates(settings: Sync, topology: Topology) -> list[Way]:
-    wires = [settings.wire] if settings.wire else ["fp32", "bf16"]
-    shapes = ["allreduce", "hierarchical"] if can_be_hierarchical(topology) else ["allreduce"]
-    if settings.hierarchical is not None and len(shapes) > 1:
-        shapes = [shapes[settings.hierarchical]]
-    return [Way.model_validate({"algorithm": shape, "wire": wire}) for shape in shapes for wire in wires]
-
-
-def _route(world: World, groups: Groups | None, way: Way) -> Route:
-    if way.algorithm == "hierarchical" and groups:
+def _route(world: World, groups: Groups | None, way: ExchangeWay) -> Route:
+    if way.is_hierarchical and groups:
         return ThroughLeaders(groups, way)
     return Flat(world, way)
 
 
 def _seconds(route: Route, world: World, sizes: Sequence[int]) -> dict[int, float]:
-    """Of one exchange of each size, the slowest rank's, the best of three. Collective."""
-    found: dict[int, float] = {}
+    """What an exchange of each size takes on the slowest rank, the best of three. Collective."""
+    seconds: dict[int, float] = {}
     for nbytes in sizes:
-        if found and max(found.values()) > _LONG_SECONDS:
+        if seconds and max(seconds.values()) > _LONG_SECONDS:
             break
         gradients = torch.zeros(nbytes // 4, device=world.device)
-        found[nbytes] = min(_once(route, world, gradients) for _ in range(_REPEATS))
-    return found
+        seconds[nbytes] = min(_once(route, world, gradients) for _ in range(_REPEATS))
+    return seconds
 
 
 def _once(route: Route, world: World, gradients: torch.Tensor) -> float:
@@ -153,8 +138,8 @@ def _once(route: Route, world: World, gradients: torch.Tensor) -> float:
 
 
 def _with_flows(tried: Tried, world: World, groups: Groups) -> Tried:
-    """The same with so many connections between two hosts that the link is full. Collective."""
-    if tried.way.algorithm != "hierarchical":
+    """The same with as many connections between two hosts as fill the link. Collective."""
+    if not tried.way.is_hierarchical:
         return tried
     largest = max(tried.seconds)
     for flows in _FLOWS[1:]:

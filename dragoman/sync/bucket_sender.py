@@ -60,24 +60,26 @@ def _both(first: Finish, second: Finish) -> Finish:
     return finish
 
 
-class _Parcel(NamedTuple):
+class _Bucket(NamedTuple):
+    """A bucket of gradients that waits to be exchanged, or is being exchanged."""
+
     gradients: Tensor
     is_last: bool
     arrived: Future[Tensor]
     ready: torch.cuda.Event | None  # on a GPU: when the gradients are computed
 
 
-class Courier:
-    """Carries the buckets of a DDP model along a route. On GPUs not run on hardware yet."""
+class BucketSender:
+    """Sends the buckets of a DDP model along a route. On GPUs not run on hardware yet."""
 
     def __init__(self, route: Route, device: torch.device):
         self._pipeline = Pipeline(route)
         self._device = device
         self._is_gpu = device.type == "cuda"
         self._failure: Exception | None = None
-        self._under_way: deque[_Parcel] = deque()
-        self._waiting: SimpleQueue[_Parcel | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
+        self._under_way: deque[_Bucket] = deque()
+        self._waiting: SimpleQueue[_Bucket | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="bucket-sender", daemon=True)
         self._thread.start()
 
     def hook(self, state: object, bucket: dist.GradBucket) -> Future[Tensor]:
@@ -86,7 +88,7 @@ class Courier:
         ready = torch.cuda.Event() if self._is_gpu else None
         if ready:
             ready.record()
-        self._waiting.put(_Parcel(bucket.buffer(), bucket.is_last(), arrived, ready))
+        self._waiting.put(_Bucket(bucket.buffer(), bucket.is_last(), arrived, ready))
         return arrived
 
     def raise_failure(self) -> None:
@@ -99,17 +101,17 @@ class Courier:
 
     def _run(self) -> None:
         with self._stream():
-            while parcel := self._waiting.get():
-                if parcel.ready:
-                    parcel.ready.wait()
-                self._carry(parcel)
+            while bucket := self._waiting.get():
+                if bucket.ready:
+                    bucket.ready.wait()
+                self._send(bucket)
 
-    def _carry(self, parcel: _Parcel) -> None:
-        self._under_way.append(parcel)
+    def _send(self, bucket: _Bucket) -> None:
+        self._under_way.append(bucket)
         try:
             if not self._failure:
-                self._pipeline.send(parcel.gradients, self._arrived)
-                if parcel.is_last:
+                self._pipeline.send(bucket.gradients, self._arrived)
+                if bucket.is_last:
                     self._pipeline.flush()
         except Exception as error:
             self._failure = error
@@ -118,8 +120,8 @@ class Courier:
 
     def _arrived(self) -> None:
         """They arrive in the order in which they left."""
-        parcel = self._under_way.popleft()
-        parcel.arrived.set_result(parcel.gradients)
+        bucket = self._under_way.popleft()
+        bucket.arrived.set_result(bucket.gradients)
 
     def _stream(self) -> AbstractContextManager[object]:
         """Beside the computing, not in its queue."""

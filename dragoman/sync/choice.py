@@ -1,4 +1,4 @@
-"""Which way a run exchanges: as asked for, measured, or chosen before; and the exchange built for it."""
+"""Decides which way a run exchanges (as asked for, measured, or chosen before) and builds that exchange."""
 
 from __future__ import annotations
 
@@ -10,42 +10,52 @@ from torch.nn import Module
 
 from dragoman.config import Sync
 from dragoman.cost.step import BUCKET_BYTES, bucket_bytes_for
-from dragoman.sync.allreduce import AllReduce, Flat
-from dragoman.sync.diloco import DiLoCo
-from dragoman.sync.exchange import Exchange, Way
-from dragoman.sync.hierarchical import Groups, ThroughLeaders
+from dragoman.exchange_way import ExchangeWay, Mode, open_ways
+from dragoman.sync import allreduce, diloco
+from dragoman.sync.exchange import Exchange
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
+# What builds the exchange of each mode. Collective: it also sends rank 0's weights to all.
+BUILDERS: dict[Mode, Callable[[Module, World, Topology, ExchangeWay, Sync], Exchange]] = {
+    "allreduce": allreduce.build,
+    "diloco": diloco.DiLoCo,
+}
+
 
 class MeasuredLink(NamedTuple):
-    """Between neighbouring hosts, the slowest of them."""
+    """The slowest link between neighbouring hosts."""
 
     bits_per_second: float
     round_trip_seconds: float
 
 
 class Choice(BaseModel):
-    """A way, and for what it was chosen: it is kept for as long as that is the same, also over restarts."""
+    """A way and what it was chosen for. It is kept, also over restarts, while that stays the same."""
 
-    way: Way
+    way: ExchangeWay
     why: str  # nothing where it was simply asked for
     asked: dict[str, Any]
     rank_hosts: list[int]
 
     @classmethod
-    def of(cls, way: Way, why: str, settings: Sync, topology: Topology) -> Choice:
+    def of(cls, way: ExchangeWay, why: str, settings: Sync, topology: Topology) -> Choice:
         return cls(way=way, why=why, asked=asked(settings), rank_hosts=topology.rank_hosts)
 
     def __str__(self) -> str:
-        return f"{self.way} ({self.why})" if self.why else str(self.way)
+        words = f"{self.way}, {self.way.bucket_words}"
+        return f"{words} ({self.why})" if self.why else words
 
     def still_fits(self, settings: Sync, topology: Topology) -> bool:
-        return self.asked == asked(settings) and self.rank_hosts == topology.rank_hosts
+        return (
+            self.asked == asked(settings)
+            and self.rank_hosts == topology.rank_hosts
+            and self.way.kind in [way.kind for way in open_ways(settings, topology.rank_hosts)]
+        )
 
 
 def asked(settings: Sync) -> dict[str, Any]:
-    """What the choice follows from."""
+    """The settings that the choice follows from."""
     return settings.model_dump(include={"mode", "wire", "hierarchical", "bucket_mb"})
 
 
@@ -56,38 +66,27 @@ def decide(
     kept: Choice | None,
     measured: Callable[[], Choice],
 ) -> Choice:
-    """The way of this run. `measured` is asked only where it is needed. Collective then."""
+    """The way of this run. `measured`, which is collective, is called only where it is needed."""
     if kept and kept.still_fits(settings, topology):
         return kept
     if settings.mode == "auto" and len(topology.hosts) > 1:
         return measured()
-    way, why = _plain(settings, topology, link)
+    return _as_asked(settings, topology, link)
+
+
+def _as_asked(settings: Sync, topology: Topology, link: MeasuredLink | None) -> Choice:
+    """The one way that the settings leave open, with DDP's bucket size where no link was measured."""
+    [way] = open_ways(settings, topology.rank_hosts)
+    why = "on one machine nothing crosses a network" if settings.mode == "auto" else ""
+    if way.bucket_bytes is None:
+        bucket_bytes = BUCKET_BYTES
+        if link:
+            bucket_bytes = bucket_bytes_for(len(topology.rank_hosts), *link)
+            why = "bucket size by the measured link"
+        way = way.model_copy(update={"bucket_bytes": bucket_bytes})
     return Choice.of(way, why, settings, topology)
 
 
-def _plain(settings: Sync, topology: Topology, link: MeasuredLink | None) -> tuple[Way, str]:
-    """As the settings say; where they say nothing, as DDP does it."""
-    shape = "hierarchical" if settings.hierarchical and can_be_hierarchical(topology) else "allreduce"
-    why = "on one machine nothing crosses a network" if settings.mode == "auto" else ""
-    if settings.bucket_mb:
-        bucket_bytes = int(settings.bucket_mb * 2**20)
-    elif link:
-        bucket_bytes = bucket_bytes_for(len(topology.rank_hosts), *link)
-        why = "bucket size by the measured link"
-    else:
-        bucket_bytes = BUCKET_BYTES
-    return Way(algorithm=shape, wire=settings.wire or "fp32", bucket_bytes=bucket_bytes), why
-
-
-def can_be_hierarchical(topology: Topology) -> bool:
-    """Several hosts, and several ranks on one of them."""
-    return len(topology.rank_hosts) > len(topology.hosts) > 1
-
-
-def build(model: Module, world: World, topology: Topology, way: Way, settings: Sync) -> Exchange:
-    """Collective: also sends rank 0's weights to all."""
-    if settings.mode == "diloco":
-        return DiLoCo(model, world, topology, way, settings)
-    if way.algorithm == "hierarchical":
-        return AllReduce(model, world, way, ThroughLeaders(Groups(world, topology, way.flows), way))
-    return AllReduce(model, world, way, Flat(world, way) if way.wire != "fp32" else None)
+def build(model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync) -> Exchange:
+    """The exchange that goes this way. Collective: also sends rank 0's weights to all."""
+    return BUILDERS[way.mode](model, world, topology, way, settings)

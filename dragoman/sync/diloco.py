@@ -1,7 +1,8 @@
 """DiLoCo: replicas make steps of their own and meet every so many steps (Douillard et al., arXiv 2311.08105).
 
-In between each replica follows its own optimizer. When they meet, the way that each has come (start less now)
-is averaged and taken for a gradient, with which Nesterov's momentum steps from the common start to the next.
+In between each replica follows its own optimizer. When they meet, their weight changes since the common start
+(start less now) are averaged and used as a gradient: an outer step with Nesterov's momentum leads to the next
+start.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from torch import Tensor
 from torch.nn import Module
 
 from dragoman.config import Sync
+from dragoman.exchange_way import ExchangeWay
 from dragoman.sync.allreduce import AllReduce, Flat
 from dragoman.sync.bucket_sender import Route
-from dragoman.sync.exchange import Exchange, Way
+from dragoman.sync.exchange import Exchange
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
 
 def replicas(settings: Sync, topology: Topology) -> list[int]:
-    """To which replica each rank belongs: every rank is one, or every host. None without DiLoCo."""
+    """The replica of each rank: every rank is one, or every host. Nothing without DiLoCo."""
     if settings.mode != "diloco":
         return []
     return list(topology.rank_hosts if settings.hierarchical else range(len(topology.rank_hosts)))
@@ -32,12 +34,9 @@ def replicas(settings: Sync, topology: Topology) -> list[int]:
 class DiLoCo(Exchange):
     """Ranks of one replica average their gradients in every step, inside their host."""
 
-    mode = "diloco"
-
-    def __init__(self, model: Module, world: World, topology: Topology, way: Way, settings: Sync):
+    def __init__(self, model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync):
         """Collective: also sends rank 0's weights to all."""
         super().__init__(model, way)
-        self.steps_per_round = settings.inner_steps
         self.replicas = replicas(settings, topology)
         self.together = [
             rank for rank, replica in enumerate(self.replicas) if replica == self.replicas[world.rank]
@@ -45,11 +44,11 @@ class DiLoCo(Exchange):
         self._rate, self._momentum = settings.outer_rate, settings.outer_momentum
         for tensor in model.state_dict().values():
             world.broadcast_(tensor)
-        groups = Groups(world, topology, way.flows) if way.algorithm == "hierarchical" else None
+        groups = Groups(world, topology, way.flows) if way.is_hierarchical else None
         self._route: Route = ThroughLeaders(groups, way) if groups else Flat(world, way)
         # A route gives the mean over ranks. Replicas count alike, however many ranks they have.
         self._weight = world.size / len(self.together) / len(set(self.replicas))
-        inside = Way(bucket_bytes=way.bucket_bytes)
+        inside = ExchangeWay(bucket_bytes=way.bucket_bytes)
         self._inner = (
             AllReduce(model, world, inside, group=groups.local if groups else None)
             if len(self.together) > 1

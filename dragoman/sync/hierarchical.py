@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch.distributed as dist
 from torch import Tensor
 
+from dragoman.exchange_way import ExchangeWay
 from dragoman.sync import wire
-from dragoman.sync.exchange import Way
 from dragoman.sync.topology import Topology
 from dragoman.sync.wire import Finish
 from dragoman.sync.world import World
@@ -34,9 +34,9 @@ class Groups:
 
 
 class ThroughLeaders:
-    """One piece's way: to the leader, between leaders, back. The next piece's first part runs meanwhile."""
+    """Sends a piece to the leader, between leaders, and back, while the next piece sets off."""
 
-    def __init__(self, groups: Groups, way: Way):
+    def __init__(self, groups: Groups, way: ExchangeWay):
         self._groups = groups
         self._flows = way.flows
         self._wire = way.wire

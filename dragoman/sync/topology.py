@@ -1,11 +1,14 @@
-"""Which rank is on which host, and by which interface a host's gradients leave it."""
+"""Which rank is on which host, and which interface carries a host's gradients."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from dragoman.sync import world as worlds
 from dragoman.sync.route import interface_towards, own_address_towards
 from dragoman.sync.world import World
 
@@ -23,6 +26,31 @@ class Topology:
 
     def ranks_of(self, host: int) -> list[int]:
         return [rank for rank, place in enumerate(self.rank_hosts) if place == host]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The world of a rank, and the hosts that its ranks are on."""
+
+    world: World
+    topology: Topology
+
+    @property
+    def host(self) -> int:
+        """The number of this rank's host."""
+        return self.topology.rank_hosts[self.world.rank]
+
+    @property
+    def is_leader(self) -> bool:
+        """Is this the first rank of its host?"""
+        return self.world.rank in self.topology.leaders
+
+
+@contextmanager
+def join(timeout_seconds: float) -> Iterator[Placement]:
+    """The world this process was started into, and where its ranks are. Collective."""
+    with worlds.join(timeout_seconds) as world:
+        yield Placement(world, find(world))
 
 
 def find(world: World) -> Topology:

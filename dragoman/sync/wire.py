@@ -8,10 +8,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from dragoman.exchange_way import Wire
+
 Finish = Callable[[], None]
 
 
-def begin(values: Tensor, group: dist.ProcessGroup | None, wire: str) -> Finish:
+def begin(values: Tensor, group: dist.ProcessGroup | None, wire: Wire) -> Finish:
     """Starts the sum of a flat fp32 tensor over a group of ranks, in place. Collective.
 
     The function that comes back waits for the sum. Every rank ends with the same bits.

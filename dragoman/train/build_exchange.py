@@ -8,7 +8,6 @@ from dragoman.data.batches import Batches
 from dragoman.measure import clock
 from dragoman.measure.phases import Phases
 from dragoman.measure.recorder import Recorder
-from dragoman.measure.records import RunFacts
 from dragoman.sync import auto, choice
 from dragoman.sync.choice import Choice, MeasuredLink
 from dragoman.sync.exchange import Exchange
@@ -29,7 +28,7 @@ def build(
     recorder: Recorder,
     shown: View,
 ) -> Exchange:
-    """By the way that was kept, asked for or measured, which is said and recorded. Collective."""
+    """The exchange for the way that was kept, asked for or measured. Logs and records the way. Collective."""
     settings = state.config.sync
 
     def measured() -> Choice:
@@ -52,29 +51,29 @@ def build(
     exchange.restore_outer(state.outer)
     state.outer, state.replicas = dict(exchange.outer), list(exchange.replicas)
     parameters = sum(parameter.numel() for parameter in state.model.parameters())
-    facts = exchange.facts(parameters)
-    recorder.placement(**facts, exchange_why=state.choice.why)
-    recorder.event("exchange", state.step, clock.seconds(), 0.0, RunFacts.model_validate(facts).way)
+    recorder.placement(**exchange.way.facts(parameters), exchange_why=state.choice.why)
+    recorder.event("exchange", state.step, clock.seconds(), 0.0, str(exchange.way))
     return exchange
 
 
 def _about_rounds(settings: Training, exchange: Exchange) -> list[str]:
-    """What is to be known where ranks do not have the same weights after every step."""
-    per_round = exchange.steps_per_round
-    if per_round == 1:
+    """Lines for the log where ranks do not have the same weights after every step."""
+    way = exchange.way
+    if way.steps_per_round == 1:
         return []
     replicas, sync = len(set(exchange.replicas)), settings.sync
-    said = [
-        f"diloco: {replicas} replica{'s meet' if replicas > 1 else ' meets'} every {per_round} steps, in "
-        f"{exchange.way.wire}; outer rate {sync.outer_rate:g}, momentum {sync.outer_momentum:g}"
+    meet = "replicas meet" if replicas > 1 else "replica meets"
+    lines = [
+        f"diloco: {replicas} {meet} every {way.steps_per_round} steps, in {way.wire}; "
+        f"outer rate {sync.outer_rate:g}, momentum {sync.outer_momentum:g}"
     ]
     for key, every in (
         ("evaluate.every", settings.evaluate.every),
         ("checkpoint.every", settings.checkpoint.every),
     ):
-        if (rounded := exchange.whole_rounds(every)) != every:
-            said.append(f"{key} = {every:,} is taken as {rounded:,}, a multiple of sync.inner_steps")
-    return said
+        if (rounded := way.whole_rounds(every)) != every:
+            lines.append(f"{key} = {every:,} is taken as {rounded:,}, a multiple of sync.inner_steps")
+    return lines
 
 
 def _around(state: State, batches: Batches, world: World, phases: Phases) -> auto.ComputedStep:

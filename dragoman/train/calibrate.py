@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 
 from pydantic import BaseModel
 
@@ -15,13 +15,15 @@ from dragoman import config, temporary
 from dragoman.cost.step import ring_bytes
 from dragoman.errors import DragomanError
 from dragoman.plan import pace as paces
-from dragoman.plan.estimate import Estimate
+from dragoman.plan.estimate import Estimate, spread
 from dragoman.plan.pace import Pace
 from dragoman.plan.work import Work
 
 SECONDS = 30.0
 _MOST_SECONDS = 600.0  # with start-up, and a step that takes longer than the measurement should
 _LEAST_DOUBT = 0.10  # the machine a minute later
+_ENOUGH_STEPS = 4  # whose spread tells how steady the machine is
+_DOUBT_OF_FEW = 0.25
 _DRAG_DOUBT = 0.5
 _FAILURE = re.compile(r"^(?:\[rank\d+\]: )?([\w.]*Error: .+)$", re.MULTILINE)
 
@@ -92,7 +94,7 @@ def pace_of(measured: Measured, work: Work) -> Pace:
     per_flop = [
         seconds / count for seconds, count in zip(measured.without_exchange, measured.flops, strict=True)
     ]
-    doubt = max(_LEAST_DOUBT, _spread(per_flop))
+    doubt = max(_LEAST_DOUBT, spread(per_flop)) if len(per_flop) >= _ENOUGH_STEPS else _DOUBT_OF_FEW
     computing = median(measured.without_exchange)
     return Pace(
         device=measured.device,
@@ -112,11 +114,3 @@ def _drag(measured: Measured, work: Work, where: str) -> Estimate:
     seconds = max(0.0, median(whole - without for whole, without in pairs))
     sent = ring_bytes(measured.ranks, 4 * work.parameters)
     return Estimate.within(seconds / sent, _DRAG_DOUBT, f"{where}, each with and without exchange")
-
-
-def _spread(values: list[float]) -> float:
-    """Half of what lies between the quarters, as a share of the middle one."""
-    if len(values) < 4:
-        return 0.25
-    first, middle, last = quantiles(values, n=4)
-    return (last - first) / 2 / middle

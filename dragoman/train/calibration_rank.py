@@ -24,13 +24,13 @@ from dragoman.data.batches import Batches, StepSize
 from dragoman.data.batches import StepBatch as Batch
 from dragoman.data.card import CorpusFacts
 from dragoman.data.store import DataSet, Part, PartWriter
+from dragoman.exchange_way import ExchangeWay
 from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.records import PHASES
 from dragoman.model import Transformer
 from dragoman.sync import choice
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
-from dragoman.sync.exchange import Way
 from dragoman.sync.world import World
 from dragoman.train import optimizer
 from dragoman.train.calibrate import CalibrationRequest, Measured
@@ -81,7 +81,7 @@ class Bench:
         self._state = State(settings, model, optimizer.build(model, settings.train))
         self._phases = GpuPhases() if world.device.type == "cuda" else Phases()
         # In the plainest way: the others are reckoned from it.
-        self._exchange = choice.build(model, world, topologies.find(world), Way(), Sync())
+        self._exchange = choice.build(model, world, topologies.find(world), ExchangeWay(), Sync())
         self._make_steps_of(1)
         self._stepper.settle(next(self._batches.after(self._state.position)))
 

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from dragoman.bounds import LONGEST_TRANSLATION
 from dragoman.config import Evaluate
 from dragoman.data.batches import load
 from dragoman.data.store import DataSet, Part
@@ -54,7 +55,7 @@ class Evaluator:
         """
         count = min(_TIMED_SENTENCES, len(self._dev))
         rows = np.arange(count) * len(self._dev) // count
-        length = min(1024, 1 + round(float(self._dev.target.lengths(rows).mean())))
+        length = min(LONGEST_TRANSLATION, 1 + round(float(self._dev.target.lengths(rows).mean())))
         options = Options(
             beam=self._config.beam, length_penalty=self._config.length_penalty, max_length=length
         )

@@ -76,6 +76,14 @@ class TimedFitting(Fitting):
         self._tell(state.config, costs)
 
 
+def build(
+    settings: Training, evaluator: Evaluator, world: World, tell: Callable[[Training, Costs], None]
+) -> Fitting:
+    """Off unless `train.minutes` asks for it and the run has not chosen yet."""
+    is_wanted = settings.train.minutes and not settings.train.fitted_at
+    return TimedFitting(world, evaluator, clock.process_began(), tell) if is_wanted else Fitting()
+
+
 def fit(settings: Training, step: int, elapsed_seconds: float, costs: Costs) -> Training:
     """The settings with which a run that is at this step ends in time."""
     given = settings.train

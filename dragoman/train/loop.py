@@ -31,8 +31,7 @@ _STOP_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Run:
-    """Everything a run works with. Curves and view do nothing on ranks other than 0, nor does the saver,
-    but for the first rank of each of DiLoCo's replicas."""
+    """Everything the loop works with. Much of it does nothing on ranks other than 0: see train/outputs.py."""
 
     batches: Batches
     stepper: Stepper
@@ -49,42 +48,45 @@ class Run:
 
 
 def train(state: State, run: Run) -> StopReason:
-    """Steps until there is a reason to stop: the same one on every rank, at the same step."""
+    """Steps until there is a reason to stop: the same one on every rank, at the same step. Collective."""
     if reason := stopping.before_first_step(state):
         return reason
-    run.stepper.settle(next(run.batches.after(state.position)))
+    run.stepper.settle(next(run.batches.after(state.position)))  # collective
     run.recorder.started(state.step)
     pace = AttemptPace()
     if _owes_evaluation(state, run):
-        is_kept = _evaluate(state, run, pace)
+        is_kept = _evaluate(state, run, pace)  # collective
         if is_kept and state.step == 0:
-            _save(state, run)
+            _save(state, run)  # collective
         if reason := stopping.after_evaluation(state):
             return reason
     run.phases.begin("data")
     batches = Lookahead(run.batches.after(state.position))
     for batch in batches:
-        run.counterfactual.before_step(batch)
+        run.counterfactual.before_step(batch)  # collective where it is due
         stop_wanted = run.interrupt.wanted or run.saver.has_failed
-        outcome = run.stepper.update(batch, stop_wanted, upcoming=batches.peek)
+        outcome = run.stepper.update(batch, stop_wanted, upcoming=batches.peek)  # collective
         phases = run.phases.end_step()
         state.advance(batch, outcome, float(phases.sum()))
         pace.step(outcome, float(phases.sum()))
-        run.fitting.after_step(state, float(phases.sum()))
-        run.counterfactual.after_step(state.step, phases)
+        run.fitting.after_step(state, float(phases.sum()))  # collective where it is due
+        run.counterfactual.after_step(state.step, phases)  # collective where it is due
         run.recorder.step(_row(state, batch, outcome, phases, run.phases.counted))
-        _show(state, outcome, run, pace)
+        is_interval = state.step % state.config.measure.every == 0
+        if is_interval:
+            run.recorder.flush()  # collective
+        _show(state, outcome, run, pace, is_interval)
         reason = stopping.after_step(state, outcome)
         is_kept = False
         if reason in (None, StopReason.FINISHED) and _due(state.config.evaluate.every, state, run, reason):
-            is_kept = _evaluate(state, run, pace)
+            is_kept = _evaluate(state, run, pace)  # collective
             reason = reason or stopping.after_evaluation(state)
         if reason == StopReason.STOPPED:
-            _evaluate_at_stop(state, run)
+            _evaluate_at_stop(state, run)  # collective
         if _is_worth_saving(state, reason) and (
             is_kept or _due(state.config.checkpoint.every, state, run, reason)
         ):
-            _save(state, run)
+            _save(state, run)  # collective
         if reason:
             return reason
         run.phases.begin("data")  # until the next batch is here
@@ -107,22 +109,22 @@ def _owes_evaluation(state: State, run: Run) -> bool:
     return is_learnt and not state.is_scored and _due(state.config.evaluate.every, state, run, None)
 
 
-def _show(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace) -> None:
+def _show(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace, is_interval: bool) -> None:
+    """Tells people how the run goes. Not collective: only rank 0 has something to show it on."""
     left = Left.of(state, pace, run.stepper.whole_rounds(state.config.evaluate.every))
     run.view.tick(state.step, left)
     if outcome.is_bad:
         run.view.say(f"step {state.step:,}: the gradient is not finite; the update was skipped")
-    if state.step % state.config.measure.every == 0:
+    if is_interval:
         loss, tokens_per_second = pace.interval()
         run.curves.step(state.step, loss, outcome.learning_rate, outcome.gradient_norm, tokens_per_second)
         for written in run.saver.take_written():
             run.recorder.event("writing", *written)
-        run.recorder.flush()
         run.view.step(state.step, loss, outcome, tokens_per_second, left)
 
 
 def _evaluate(state: State, run: Run, pace: AttemptPace) -> bool:
-    """Scores the model; is it one of the best, whose checkpoints are kept?"""
+    """Scores the model; is it one of the best, whose checkpoints are kept? Collective."""
     began = clock.seconds()
     with run.recorder.standing_still("evaluation", state.step):
         evaluation, samples = run.evaluator.evaluate(state)
@@ -132,7 +134,7 @@ def _evaluate(state: State, run: Run, pace: AttemptPace) -> bool:
 
 
 def _evaluate_at_stop(state: State, run: Run) -> None:
-    """After Ctrl-C, so that `best` need not be older than what was learnt; given up where it takes long."""
+    """Scores the model after Ctrl-C, so that it may be `best`; gives up if that takes long. Collective."""
     if state.step == state.config.train.stop_at or state.is_scored:
         return
     began, usual = clock.seconds(), state.history[-1].seconds if state.history else 0.0
@@ -158,6 +160,7 @@ def _note(evaluation: Evaluation, samples: Sequence[Sample], state: State, run: 
 
 
 def _save(state: State, run: Run) -> None:
+    """Collective, also for the ranks with nothing to save."""
     with run.recorder.standing_still("checkpoint", state.step):
         run.stepper.note_loss_scale()
         run.saver.save(state)

@@ -1,4 +1,4 @@
-"""Sets up a run's records: who is where, what the devices and the link can do, and the recorder itself."""
+"""Sets up a run's records: the recorder, who is where, and what the devices and the link can do."""
 
 from __future__ import annotations
 
@@ -12,36 +12,29 @@ from dragoman.measure import clock, neighbours, probes
 from dragoman.measure.clock import RunClock
 from dragoman.measure.counters import KernelCounters
 from dragoman.measure.meters import HostMeter
-from dragoman.measure.phases import Phases
+from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import Attempt
 from dragoman.measure.writer import RecordWriter
 from dragoman.plan.work import CorpusSize, Work
 from dragoman.sync.choice import MeasuredLink
-from dragoman.sync.topology import Topology
-from dragoman.sync.world import World
+from dragoman.sync.topology import Placement
 from dragoman.train.state import State
 
 
 def recorder(
-    name: str,
-    state: State,
-    data: DataSet,
-    world: World,
-    topology: Topology,
-    phases: Phases,
-    writer: RecordWriter,
+    name: str, state: State, data: DataSet, placement: Placement, phases: Phases, writer: RecordWriter
 ) -> Recorder:
     """A recorder for this attempt. Collective."""
-    host = topology.rank_hosts[world.rank]
-    uuids = world.gather_text(_gpu_uuid(world.device))
-    gpus = [uuid for rank, uuid in enumerate(uuids) if uuid and topology.rank_hosts[rank] == host]
-    is_leader = world.rank in topology.leaders
-    ranks = neighbours.ranks_here(world)
-    meter = HostMeter(topology.interfaces[host], phases, gpus, ranks) if is_leader else None
+    world, topology = placement.world, placement.topology
+    uuids = world.gather_text(_gpu_uuid(world.device))  # collective
+    gpus = [uuid for rank, uuid in enumerate(uuids) if uuid and topology.rank_hosts[rank] == placement.host]
+    ranks = neighbours.ranks_here(world)  # collective
+    interface = topology.interfaces[placement.host]
+    meter = HostMeter(interface, phases, gpus, ranks) if placement.is_leader else None
     began = clock.process_began()
     shift, jump = clock.since_last(writer.attempts, writer.last_time, began)
-    run_clock = RunClock(world.sum([shift])[0])  # rank 0's: only it knows the attempts before. Collective.
+    run_clock = RunClock(world.sum([shift])[0])  # collective: rank 0 alone knows the attempts before
     attempt = Attempt(
         number=len(writer.attempts),
         started=run_clock.time(began),
@@ -51,16 +44,18 @@ def recorder(
         clock_offset=run_clock.offset,
         jump_before=jump,
     )
-    made = Recorder(world, topology, attempt, writer, meter, run_clock)
+    made = Recorder(placement, attempt, writer, meter, run_clock)  # collective
     made.facts(**_facts(name, state, data))
-    made.placement(**_placement(world, topology))
+    made.placement(**_placement(placement))  # collective
     return made
 
 
-def counters(world: World, topology: Topology) -> KernelCounters:
-    """Of every step. The first rank of a host counts its bytes, where there are others to send them to."""
-    counts_bytes = world.rank in topology.leaders and len(topology.hosts) > 1
-    return KernelCounters(topology.interfaces[topology.rank_hosts[world.rank]] if counts_bytes else None)
+def phases(placement: Placement) -> Phases:
+    """The stopwatch of this rank's steps. A host's first rank also counts the bytes it sends to others."""
+    topology = placement.topology
+    counts_bytes = placement.is_leader and len(topology.hosts) > 1
+    counters = KernelCounters(topology.interfaces[placement.host] if counts_bytes else None)
+    return GpuPhases(counters) if placement.world.device.type == "cuda" else Phases(counters)
 
 
 def _gpu_uuid(device: torch.device) -> str:
@@ -78,8 +73,9 @@ def _facts(name: str, state: State, data: DataSet) -> dict[str, object]:
     }
 
 
-def _placement(world: World, topology: Topology) -> dict[str, object]:
+def _placement(placement: Placement) -> dict[str, object]:
     """Collective."""
+    world, topology = placement.world, placement.topology
     on_gpu = world.device.type == "cuda"
     return {
         "ranks": world.size,
@@ -87,21 +83,19 @@ def _placement(world: World, topology: Topology) -> dict[str, object]:
         "rank_hosts": topology.rank_hosts,
         "device": torch.cuda.get_device_name(world.device) if on_gpu else "cpu",
         "gradient_interfaces": topology.interfaces,
-        "host_memory_bytes": _memory(world, topology),
+        "host_memory_bytes": _memory(placement),
     }
 
 
-def _memory(world: World, topology: Topology) -> list[int]:
+def _memory(placement: Placement) -> list[int]:
     """Of each host. Collective."""
-    own = [0.0] * len(topology.hosts)
-    if world.rank in topology.leaders:
-        own[topology.rank_hosts[world.rank]] = float(psutil.virtual_memory().total)
-    return [int(nbytes) for nbytes in world.sum(own)]
+    own = [0.0] * len(placement.topology.hosts)
+    if placement.is_leader:
+        own[placement.host] = float(psutil.virtual_memory().total)
+    return [int(nbytes) for nbytes in placement.world.sum(own)]
 
 
-def probe(
-    made: Recorder, state: State, world: World, topology: Topology, start: StartCheck
-) -> MeasuredLink | None:
+def probe(made: Recorder, state: State, placement: Placement, start: StartCheck) -> MeasuredLink | None:
     """What devices and link can do, before the first step; the link where there is one. Collective."""
     made.probe(
         "peak",
@@ -112,9 +106,9 @@ def probe(
     )
     if alone := start.all_reduce:
         made.probe("all_reduce", state.step, alone.began, alone.seconds, bytes=alone.bytes)
-    if len(topology.hosts) == 1:
+    if len(placement.topology.hosts) == 1:
         return None
     began = clock.seconds()
-    link = MeasuredLink(*probes.link(world, topology))
+    link = MeasuredLink(*probes.link(placement))  # collective
     made.probe("link", state.step, began, clock.seconds() - began, **link._asdict())
     return link

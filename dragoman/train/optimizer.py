@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -10,30 +10,49 @@ from torch.nn import Parameter
 from torch.optim import Adam, AdamW, Optimizer
 
 from dragoman.config import Train
+from dragoman.cost.size import OptimizerName
 from dragoman.model import Transformer
 from dragoman.train.muon import Muon, matrices
 
 
 def build(model: Transformer, config: Train) -> Optimizer:
-    """Fused: one pass over memory per step. On 61 M parameters of a CPU 56 ms against 187 ms."""
-    parameters = list(model.parameters())
-    if config.optimizer == "adam":
-        return Adam(parameters, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
-    if config.optimizer == "muon":
-        rows = dict(matrices(model))
-        rest = [parameter for parameter in parameters if parameter not in rows]
-        return Muon(rows, _adamw(rest, config), config.weight_decay)
-    return _adamw(parameters, config)
+    """The optimizer that the config names, for all parameters of the model."""
+    return _BUILDERS[config.optimizer](model, config)
 
 
-def _adamw(parameters: list[Parameter], config: Train) -> AdamW:
-    wide = [p for p in parameters if p.dim() > 1]
-    others = [p for p in parameters if p.dim() <= 1]  # norms and biases: decay does them no good
-    groups: list[dict[str, Any]] = [
-        {"params": wide, "weight_decay": config.weight_decay},
-        {"params": others, "weight_decay": 0.0},
+def _adam(model: Transformer, config: Train) -> Optimizer:
+    # Fused: one pass over memory per step. On 61 M parameters of a CPU 56 ms against 187 ms.
+    return Adam(model.parameters(), betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
+
+
+def _adamw(model: Transformer, config: Train) -> Optimizer:
+    return _adamw_of(model.parameters(), config)
+
+
+def _muon(model: Transformer, config: Train) -> Optimizer:
+    """Muon for the matrices of the layers, AdamW for the rest."""
+    rows = dict(matrices(model))
+    rest = [parameter for parameter in model.parameters() if parameter not in rows]
+    return Muon(rows, _adamw_of(rest, config), config.weight_decay)
+
+
+_BUILDERS: dict[OptimizerName, Callable[[Transformer, Train], Optimizer]] = {
+    "adam": _adam,
+    "adamw": _adamw,
+    "muon": _muon,
+}
+
+
+def _adamw_of(parameters: Iterable[Parameter], config: Train) -> AdamW:
+    """AdamW with weight decay on matrices only: on norms and biases it does harm."""
+    groups: dict[bool, list[Parameter]] = {True: [], False: []}
+    for parameter in parameters:
+        groups[parameter.dim() > 1].append(parameter)
+    decays = [
+        {"params": groups[True], "weight_decay": config.weight_decay},
+        {"params": groups[False], "weight_decay": 0.0},
     ]
-    return AdamW(groups, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
+    return AdamW(decays, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
 
 
 def set_learning_rate(optimizer: Optimizer, rate: float) -> None:

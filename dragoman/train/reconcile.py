@@ -1,276 +1,38 @@
-"""Where a run is: hosts come and go, and the one that has its newest state need not be rank 0's.
-
-Each host's first rank looks at its own run folder. What rank 0's host lacks is sent there, and the newest
-checkpoint to every other host as well; hosts that share a disk count as one. All of it goes over the process
-group, so nothing has to be set up between hosts.
-"""
+"""Before anything is built: the job is checked, and all hosts come to the same state of the run."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import IO
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
-from dragoman import atomic
-from dragoman.checkpoint import saved_state
-from dragoman.config import Training
-from dragoman.errors import DataError
-from dragoman.measure import database
-from dragoman.rundir import RunFolder
-from dragoman.sync import transfer
-from dragoman.sync.agree import done_by, done_by_main, ranks_that, stop_all_if_one_failed
-from dragoman.sync.topology import Topology
-from dragoman.sync.transfer import Chain
-from dragoman.sync.world import World
-from dragoman.train import saver
+from dragoman.sync.agree import done_by_main, ranks_that
+from dragoman.sync.topology import Placement
+from dragoman.train.job import TrainingJob, check
+from dragoman.train.run_folders import RunFolders
 
 
 @dataclass(frozen=True)
-class Found:
-    """A sound checkpoint, and the ranks on whose disk it is."""
+class Reconciled:
+    """What to train and where to begin, the same on every rank."""
 
-    step: int
-    holders: list[int]
-    replicas: dict[int, list[int]]  # the same of what a replica keeps for itself
-
-    @property
-    def is_complete(self) -> bool:
-        return all(self.replicas.values())
+    job: TrainingJob  # with the settings to train with
+    step: int | None  # of the checkpoint to continue from, sound on every host; None: from the beginning
+    lines: list[str]  # worth telling people
 
 
-class Whereabouts:
-    """A run's folder on each host. Every method is collective."""
+@contextmanager
+def reconcile(job: TrainingJob, data_fingerprint: str, placement: Placement) -> Iterator[Reconciled]:
+    """Checks the job, and brings this run's folders on all hosts to one state. Collective.
 
-    def __init__(self, folder: RunFolder, world: World, topology: Topology):
-        """Looks and changes nothing."""
-        self._folder = folder
-        self._world = world
-        self._topology = topology
-        self.home = self._most_often_started()  # the rank whose host has the run's records
-        self._owners = {0: 0}  # of each host's first rank: the one that acts for all that share its disk
-
-    def lock(self) -> IO[str] | None:
-        """Makes the run folder on every host; what this rank holds as long as it trains."""
-        own = done_by_main(self._world, self._folder.lock)
-        self._owners = transfer.owners(self._world, self._topology.leaders, self._folder.path)
-        self.home = self._owners[self.home]
-        others = done_by(self._world, self._is_owner and not self._world.is_main, self._folder.lock)
-        return own or others
-
-    def bring_together(
-        self, settings: Training, data_fingerprint: str, replicas: Sequence[int]
-    ) -> tuple[int | None, list[str]]:
-        """The step to go on from, sound on every host afterwards, or None; and what is worth saying."""
-        found, said = self._newest(replicas)
-        if found:
-            said += self._send_checkpoint(found, data_fingerprint)
-            said += self._send_replicas(found, replicas)
-        if self.home != 0:
-            said += self._send_records()
-        done_by(self._world, self._is_owner, lambda: self._tidy(found, settings))
-        return (found.step if found else None), said
-
-    @property
-    def _is_owner(self) -> bool:
-        return self._world.rank in self._owners.values()
-
-    def _most_often_started(self) -> int:
-        """Every start with a step to make adds a row to the records, on rank 0's host: most are newest."""
-        starts = [0.0] * self._world.size
-        leaders = self._topology.leaders
-        if len(leaders) > 1 and self._world.rank in leaders and self._folder.config.exists():
-            starts[self._world.rank] = 1.0 + database.attempts(self._folder.records)
-        starts = self._world.sum(starts)
-        return starts.index(max(starts))
-
-    # --- finding ------------------------------------------------------------------------------------------
-
-    def _newest(self, replicas: Sequence[int]) -> tuple[Found | None, list[str]]:
-        """The newest sound checkpoint that every replica has its part of; if there is none, the newest.
-
-        Damaged ones are set aside, but only if there is a sound one: to begin anew is not ours to decide,
-        as hours of training may be on another disk.
-        """
-        done_by(self._world, self._is_owner, lambda: _remove_unfinished(self._folder))
-        damaged: list[tuple[Path, DataError]] = []
-        newest = None
-        for step, holders in self._sound(damaged):
-            own = self._replica_holders(step, holders, replicas)
-            found = Found(step, holders, own or {})
-            newest = newest or found
-            if own is None:  # replicas were others then: none before it fits any better
-                break
-            if found.is_complete:
-                newest = found
-                break
-        if not newest:
-            stop_all_if_one_failed(self._world, _none_is_sound(self._folder, damaged))
-            return None, []
-        aside = done_by(self._world, bool(damaged), lambda: [self._set_aside(*each) for each in damaged])
-        return newest, self._said_by_all(aside or [])
-
-    def _sound(self, damaged: list[tuple[Path, DataError]]) -> Iterator[tuple[int, list[int]]]:
-        """Steps of which some disk has a sound checkpoint, the newest first, and who has it. Collective."""
-        own = self._folder.checkpoint_steps() if self._is_owner else []
-        while (step := int(self._world.most([own[-1] if own else -1])[0])) >= 0:
-            is_sound = False
-            if own and own[-1] == step:
-                own.pop()
-                is_sound = _is_sound(self._folder.checkpoint(step), damaged)
-            if holders := ranks_that(self._world, is_sound):
-                yield step, holders
-
-    def _replica_holders(
-        self, step: int, holders: Sequence[int], replicas: Sequence[int]
-    ) -> dict[int, list[int]] | None:
-        """Who has what each replica but the first keeps for itself; None if replicas are others now."""
-        folder = self._folder
-        is_asked = self._world.rank == holders[0]
-        if not ranks_that(self._world, is_asked and _replicas_of(folder.checkpoint(step)) == list(replicas)):
-            return None
-        has_own = {
-            number: self._is_owner
-            and _is_sound(folder.replica(number).at(step), [], saved_state.verify_replica)
-            for number in sorted(set(replicas))
-            if number > 0
-        }
-        return {number: ranks_that(self._world, has_it) for number, has_it in has_own.items()}
-
-    def _set_aside(self, path: Path, error: DataError) -> str:
-        aside = path.with_name(path.name + ".damaged")
-        atomic.remove(aside)
-        path.rename(aside)
-        host = f"{self._host(self._world.rank)}: " if len(self._topology.hosts) > 1 else ""
-        return f"{host}{error.where}: {error.what}; set aside as {aside.name}, taking the one before"
-
-    def _host(self, rank: int) -> str:
-        return self._topology.hosts[self._topology.rank_hosts[rank]]
-
-    def _said_by_all(self, lines: list[str]) -> list[str]:
-        """In the order of ranks, on every rank."""
-        everyone: list[str] = []
-        for rank in ranks_that(self._world, bool(lines)):
-            everyone += json.loads(self._world.broadcast_bytes(json.dumps(lines).encode(), rank))
-        return everyone
-
-    def _check(self, step: int, data_fingerprint: str) -> None:
-        own = saved_state.saved_state(self._folder.checkpoint(step)).data_fingerprint
-        if own != data_fingerprint:
-            raise DataError(
-                "this run was trained on other data: its fingerprint is "
-                f"{own[:16]}, that of the data given {data_fingerprint[:16]}",
-                path=self._folder.path,
-                hint="give the data set of the run, or another --run",
-            )
-
-    # --- sending ------------------------------------------------------------------------------------------
-
-    def _send_checkpoint(self, found: Found, data_fingerprint: str) -> list[str]:
-        source = self.home if self.home in found.holders else found.holders[0]
-        done_by(self._world, self._world.rank == source, lambda: self._check(found.step, data_fingerprint))
-        lacking = [rank for rank in sorted(set(self._owners.values())) if rank not in found.holders]
-        if not lacking:
-            return []
-        path = self._folder.checkpoint(found.step)
-        sent = Chain(self._world, source, lacking).folder(path, saved_state.verify)
-        return [self._sent(f"the checkpoint of step {found.step:,}", sent, source, lacking)]
-
-    def _send_replicas(self, found: Found, replicas: Sequence[int]) -> list[str]:
-        """To each replica what it kept for itself, if its ranks were on another host then."""
-        said = []
-        for number, holders in found.replicas.items():
-            host = self._topology.rank_hosts[replicas.index(number)]
-            owner = self._owners[self._topology.leaders[host]]
-            path = self._folder.replica(number).at(found.step)
-            is_damaged = self._is_owner and self._world.rank not in holders
-            done_by(self._world, is_damaged, partial(shutil.rmtree, path, ignore_errors=True))
-            if holders and owner not in holders:
-                sent = Chain(self._world, holders[0], [owner]).folder(path, saved_state.verify_replica)
-                said.append(self._sent(f"the optimizer state of replica {number}", sent, holders[0], [owner]))
-        return said
-
-    def _send_records(self) -> list[str]:
-        """All that makes rank 0's folder the run's, the records last: until they are there it is not."""
-        folder, chain = self._folder, Chain(self._world, self.home, [0])
-        sent = self._send_best()
-        sent += chain.files(folder.path, folder.accompanying())
-        with ExitStack() as stack:
-            done_by_main(self._world, lambda: database.remove(folder.records))
-            whole = done_by(
-                self._world,
-                self._world.rank == self.home and folder.records.exists(),
-                lambda: stack.enter_context(database.snapshot(folder.records)),
-            )
-            if ranks_that(self._world, whole is not None):
-                sent += chain.replace(whole or folder.records, folder.records)
-        return [self._sent("the best checkpoint, records, log and curves", sent, self.home, [0])]
-
-    def _send_best(self) -> int:
-        """The best checkpoint, unless rank 0's host has it."""
-        own = 0
-        if self._world.rank == self.home and self._folder.best.exists():
-            own = self._folder.checkpoint_folders.step_of(self._folder.best.resolve()) or 0
-        step = int(self._world.most([own])[0])
-        lacks = self._world.is_main and not self._folder.checkpoint(step).exists()
-        if not step or not ranks_that(self._world, lacks):
-            return 0
-        return Chain(self._world, self.home, [0]).folder(self._folder.checkpoint(step), saved_state.verify)
-
-    def _sent(self, what: str, sent: int, source: int, to: Sequence[int]) -> str:
-        hosts = ", ".join(self._host(rank) for rank in to)
-        return f"sent from {self._host(source)} to {hosts}: {what} ({sent / 1e6:,.1f} MB)"
-
-    def _tidy(self, found: Found | None, settings: Training) -> None:
-        """This disk as it was at that step. Old checkpoints go when rank 0 saves, elsewhere now."""
-        folder = self._folder
-        if not found or not found.replicas:
-            shutil.rmtree(folder.replicas, ignore_errors=True)
-        if not found:
-            return
-        for each in (folder.checkpoint_folders, *map(folder.replica, found.replicas)):
-            saver.remove_newer(each, found.step)
-        history = saved_state.saved_state(folder.checkpoint(found.step)).history
-        if not self._world.is_main:
-            saver.tidy(folder.checkpoint_folders, settings, history, folder.best)
-        elif self.home != 0:
-            saver.link_best(folder.checkpoint_folders, settings, history, folder.best)
-
-
-def _remove_unfinished(folder: RunFolder) -> None:
-    for leftover in (
-        *folder.checkpoints.glob(f"*{atomic.UNFINISHED}"),
-        *folder.replicas.glob(f"*/*{atomic.UNFINISHED}"),
-    ):
-        atomic.remove(leftover)
-
-
-def _is_sound(
-    path: Path,
-    damaged: list[tuple[Path, DataError]],
-    verify: Callable[[Path], object] = saved_state.verify,
-) -> bool:
-    try:
-        verify(path)
-    except DataError as error:
-        damaged.append((path, error))
-        return False
-    return True
-
-
-def _replicas_of(path: Path) -> list[int]:
-    return saved_state.saved_state(path).replicas
-
-
-def _none_is_sound(folder: RunFolder, damaged: Sequence[tuple[Path, DataError]]) -> DataError | None:
-    if not damaged:
-        return None
-    return DataError(
-        f"no checkpoint is sound; of the newest: {damaged[0][1].where}: {damaged[0][1].what}",
-        path=folder.checkpoints,
-        hint="put a sound copy back, or remove this folder to begin at step 0",
-    )
+    The folders are locked while the block lasts: one training at a time writes to them.
+    """
+    world = placement.world
+    folders = RunFolders(job.folder, placement)  # collective
+    if ranks_that(world, bool(job.folder.checkpoint_steps())):  # collective
+        job = replace(job, start_from=None)  # a run that continues has weights of its own
+    done_by_main(world, lambda: check(job))  # collective; torchrun checks nothing before it starts ranks
+    checked = folders.check_settings(job.settings)  # collective
+    with folders.lock() or nullcontext():  # collective
+        step, lines = folders.bring_together(checked.settings, data_fingerprint)  # collective
+        yield Reconciled(replace(job, settings=checked.settings), step, [*checked.changes, *lines])

@@ -1,4 +1,4 @@
-"""Going on with a run: whether the settings still fit it, and its state put back on all ranks."""
+"""A checkpoint put back into the state of every rank."""
 
 from __future__ import annotations
 
@@ -9,60 +9,33 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dragoman import config
 from dragoman.checkpoint import saved_state
 from dragoman.checkpoint.saved_state import MODEL_FILE, OPTIMIZER_FILE, OUTER_FILE, Loaded, SavedState
-from dragoman.config import Training
-from dragoman.errors import ConfigError
 from dragoman.rundir import RunFolder
-from dragoman.sync.agree import any_rank, done_by, done_by_main, ranks_that
+from dragoman.sync import diloco
+from dragoman.sync.agree import any_rank, decided_by_main, done_by, done_by_main, ranks_that
+from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
-from dragoman.train import fitting, optimizer
+from dragoman.train import optimizer
 from dragoman.train.state import State
 
-# What decides which pairs a step holds and what the weights are: to change it is to begin another run.
-_FIXED = ("model.", "data.unit", "data.step", "data.microbatch", "train.seed", "train.optimizer")
 
-
-def check_settings(folder: RunFolder, settings: Training) -> list[str]:
-    """The settings that differ from the run's own, a line each; an error if one of them cannot be changed."""
-    if not folder.config.exists():
-        return []
-    saved = config.load(Training, folder.config)
-    settings, before = fitting.kept(settings, saved), dict(config.flat(saved))
-    changed = {key: value for key, value in config.flat(settings) if before.get(key) != value}
-    refused = [key for key in changed if key.startswith(_FIXED)]
-    if refused:
-        what = ", ".join(f"{key} ({before[key]} in the run, {changed[key]} now)" for key in refused)
-        raise ConfigError(
-            f"this run cannot go on with another {what}",
-            path=folder.path,
-            hint="use the run's own value, or another --run for a new run (--from takes over its weights)",
-        )
-    return [f"changed: {key} = {value} (was {before[key]})" for key, value in changed.items()]
-
-
-def settings_of(folder: RunFolder, settings: Training) -> Training:
-    """Those to go on with: what the run has chosen to end in time stands in its own config."""
-    return (
-        fitting.kept(settings, config.load(Training, folder.config)) if folder.config.exists() else settings
-    )
-
-
-def restore(state: State, folder: RunFolder, step: int, replicas: Sequence[int], world: World) -> list[str]:
+def restore(state: State, folder: RunFolder, step: int, placement: Placement) -> list[str]:
     """Puts a sound checkpoint of rank 0's host into the state of every rank; what to say. Collective."""
+    world = placement.world
     room = optimizer.empty_state(state.optimizer, state.model)
-    loaded = done_by_main(world, lambda: _load(folder.checkpoint(step), state, room))
-    saved_text = world.broadcast_bytes(loaded.state.model_dump_json().encode() if loaded else b"")
-    saved = SavedState.model_validate_json(saved_text)
+    loaded = done_by_main(world, lambda: _load(folder.checkpoint(step), state, room))  # collective
+    own = loaded.state.model_dump_json() if loaded else ""
+    saved = SavedState.model_validate_json(decided_by_main(world, own))  # collective
     for field in dataclasses.fields(State):
         if field.name in SavedState.model_fields:
             setattr(state, field.name, getattr(saved, field.name))
-    _restore_tensors(state, loaded, room, world)
-    said = [f"going on from step {saved.step:,}{_ranks(saved, world)}"]
+    _restore_tensors(state, loaded, room, world)  # collective
+    lines = [f"going on from step {saved.step:,}{_ranks(saved, world)}"]
+    replicas = diloco.replicas(state.config.sync, placement.topology)
     if len(set(replicas)) > 1:
-        said += _restore_replicas(state, folder, saved, replicas, world)
-    return said
+        lines += _restore_replicas(state, folder, saved, replicas, world)  # collective
+    return lines
 
 
 def _load(path: Path, state: State, moments: dict[str, Tensor]) -> Loaded:
@@ -79,14 +52,14 @@ def _load(path: Path, state: State, moments: dict[str, Tensor]) -> Loaded:
 
 
 def _restore_tensors(state: State, loaded: Loaded | None, room: dict[str, Tensor], world: World) -> None:
-    """Weights reach the other ranks when the exchange is built; what goes with them is sent here."""
+    """Sends all but the weights to the other ranks; those follow with the exchange. Collective."""
     if loaded:
         state.model.load_state_dict(loaded.model)
-    moments = _sent_by_main(room, loaded.optimizer if loaded else {}, world)
+    moments = _sent_by_main(room, loaded.optimizer if loaded else {}, world)  # collective
     optimizer.restore(state.optimizer, state.model, moments)
-    if any_rank(world, bool(loaded and loaded.outer)):
+    if any_rank(world, bool(loaded and loaded.outer)):  # collective
         empty = {name: torch.zeros_like(parameter) for name, parameter in state.model.named_parameters()}
-        state.outer = _sent_by_main(empty, loaded.outer if loaded else {}, world)
+        state.outer = _sent_by_main(empty, loaded.outer if loaded else {}, world)  # collective
 
 
 def _sent_by_main(room: dict[str, Tensor], own: dict[str, Tensor], world: World) -> dict[str, Tensor]:
@@ -94,7 +67,7 @@ def _sent_by_main(room: dict[str, Tensor], own: dict[str, Tensor], world: World)
     for name, tensor in room.items():
         if world.is_main:
             tensor.copy_(own[name])
-        world.broadcast_(tensor)
+        world.broadcast_(tensor)  # collective
     return room
 
 
@@ -112,13 +85,14 @@ def _restore_replicas(
     number = replicas[world.rank]
     path = folder.replica(number).at(saved.step)
     is_kept = number > 0 and path.exists()
-    if found := done_by(world, is_kept, lambda: saved_state.load_replica(path)):
-        own, moments = found
+    if kept := done_by(world, is_kept, lambda: saved_state.load_replica(path)):  # collective
+        own, moments = kept
         device = next(state.model.parameters()).device
         on_device = {name: tensor.to(device) for name, tensor in moments.items()}
         optimizer.restore(state.optimizer, state.model, on_device)
         state.loss_scale = own.loss_scale
-    lacking = sorted({replicas[rank] for rank in ranks_that(world, number > 0 and not is_kept)})
+    without = ranks_that(world, number > 0 and not is_kept)  # collective
+    lacking = sorted({replicas[rank] for rank in without})
     return [f"replica {each} has no optimizer state of its own: it goes on with rank 0's" for each in lacking]
 
 

@@ -90,15 +90,15 @@ class Stepper:
         """Do all ranks have the same weights after the step under way?"""
         step = self._state.step + 1
         is_last = stopping.is_last(step, stop_wanted, self._state.config.train)
-        return is_last or self._exchange.ends_round(step)
+        return is_last or self._exchange.way.ends_round(step)
 
     def note_loss_scale(self) -> None:
         """For a checkpoint; not in every step, as it waits for the device. Empty but for fp16."""
         self._state.loss_scale = self._scaler.state_dict()
 
     def whole_rounds(self, steps: int) -> int:
-        """So many steps, or somewhat more, that a round ends with them."""
-        return self._exchange.whole_rounds(steps)
+        """The next multiple of a round, at least this many steps."""
+        return self._exchange.way.whole_rounds(steps)
 
     def settle(self, batch: StepBatch) -> None:
         """Makes the exchange ready before the first counted step, without a trace. Collective."""

@@ -1,5 +1,7 @@
 """cost/size.py: the count of a model that was not built, against one that was."""
 
+from typing import get_args
+
 import pytest
 
 from dragoman.config import Model, Train
@@ -17,8 +19,8 @@ def test_tensors_are_those_of_the_model_in_its_own_order(config: Model) -> None:
     assert size.parameters(config, 50) == sum(built)
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw", "muon"])
-def test_moments_are_those_that_the_optimizer_keeps(name: str) -> None:
+@pytest.mark.parametrize("name", get_args(size.OptimizerName))
+def test_moments_are_those_that_the_optimizer_keeps(name: size.OptimizerName) -> None:
     model = Transformer(SMALL, 50)
     kept = optimizer.empty_state(optimizer.build(model, Train.model_validate({"optimizer": name})), model)
     assert (

@@ -1,13 +1,11 @@
 """cost/step.py: the cost model against arithmetic done by hand and against measured exchanges."""
 
-import numpy as np
 import pytest
 
 from dragoman.cost.step import (
     StepCost,
     bytes_per_host,
     calibrated,
-    ends_round,
     ring_bytes,
     ring_latency_seconds,
     tail_share,
@@ -24,10 +22,9 @@ def test_ring_sends_what_was_measured() -> None:
 def test_ranks_side_by_side_share_the_crossing() -> None:
     assert bytes_per_host([0, 0, 1, 1], 100.0) == pytest.approx(150)
     assert bytes_per_host([0, 1, 0, 1], 100.0) == pytest.approx(300), "every rank's neighbour is elsewhere"
-    assert bytes_per_host([0, 0, 1, 1], 100.0, "hierarchical") == pytest.approx(100)
-    assert bytes_per_host([0, 0, 1, 1, 2, 2], 90.0, "hierarchical") == pytest.approx(120)
+    assert bytes_per_host([0, 0, 1, 1], 100.0, is_hierarchical=True) == pytest.approx(100)
+    assert bytes_per_host([0, 0, 1, 1, 2, 2], 90.0, is_hierarchical=True) == pytest.approx(120)
     assert bytes_per_host([0, 0], 100.0) == 0
-    assert bytes_per_host([0, 1], 100.0, "something else") is None
 
 
 def test_last_bucket_is_never_hidden() -> None:
@@ -78,16 +75,6 @@ def test_exchange_every_sixteen_steps_costs_a_sixteenth_and_hides_nothing() -> N
     assert model.speedup(model.every(16)) > 12
     hidden = calibrated(1.05, 1.0, 0.0, 0.0, 0.6e9 / 8, 1e9, tail=0.1)
     assert hidden.every(16).exposed_seconds == pytest.approx(0.6 / 16)
-
-
-def test_rounds_grow_to_their_length_and_never_miss_a_whole_one() -> None:
-    ends = [step for step in range(1, 400) if ends_round(step, 16)]
-    assert ends[:18] == [*range(1, 17), 18, 20]
-    lengths = np.diff([0, *ends])
-    assert sorted(set(lengths.tolist())) == [1, 2, 4, 8, 16]
-    assert (lengths <= np.maximum(1, np.array(ends) / 8)).all()
-    for longest in (1, 5, 6, 32):
-        assert all(ends_round(step, longest) for step in range(longest, 1000, longest))
 
 
 def test_smaller_buckets_leave_less_for_the_end() -> None:

@@ -19,7 +19,7 @@ def test_ctrl_c_waits_until_workers_have_started_even_if_another_thread_hears_it
     listener.start()
     has_started = False
     try:
-        with pytest.raises(KeyboardInterrupt), parallel.ctrl_c_held_back():
+        with pytest.raises(KeyboardInterrupt), parallel.ctrl_c_deferred():
             os.kill(os.getpid(), signal.SIGINT)
             while signal.SIGINT in signal.sigpending():  # until the listener has taken it
                 time.sleep(0.01)

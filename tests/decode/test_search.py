@@ -122,7 +122,7 @@ def test_cache_gives_the_logits_of_running_without_it() -> None:
     cache = model.start(source, np.array([5]))
     with torch.no_grad():
         for length, token in enumerate([2, *prefix]):
-            log_p = model.step(torch.tensor([token]), cache).log_softmax(-1)[0]
+            log_p = model.next_logits(torch.tensor([token]), cache).log_softmax(-1)[0]
             torch.testing.assert_close(log_p, reference.next_log_p(model, source, prefix[:length]))
 
 

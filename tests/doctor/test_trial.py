@@ -25,6 +25,7 @@ FOUND: dict[str, Any] = {
     "mode": "allreduce",
     "exchange": "hierarchical",
     "wire": "bf16",
+    "way": "hierarchical all-reduce in bf16",
     "step_seconds": 0.43,
     "tokens_per_second": 9500.0,
     "exchange_share": 0.41,

@@ -15,6 +15,7 @@ ORDER = [
     *("errors", "bounds", "content", "figures", "format_units", "orphans", "atomic", "temporary", "terminal"),
     *("progress", "rundir", "kinds"),
     "cost",
+    "exchange_way",
     "config",
     "schedule",
     "demo_corpus",
@@ -37,6 +38,11 @@ ORDER = [
     "cli",
     "__main__",
 ]
+# Of `explain`: findings and their questions, comparisons of runs, and what is drawn beside the findings.
+OFFERED_TO_REPORTS = (
+    *("finding", "questions", "details"),
+    *("compare", "compare_facts", "compare_quality", "compare_speed"),
+)
 # A module named in text is imported or started later: `python -m`, the agent's tables, files of a package.
 NAMED = re.compile(r"\bdragoman((?:\.\w+)+)")
 
@@ -82,3 +88,29 @@ def test_every_part_knows_only_those_before_it() -> None:
         if part != own and places[part] > places[own]
     ]
     assert wrong == []
+
+
+MAP = Path(__file__).parents[2] / "docs" / "architecture.md"
+
+
+def test_the_map_names_the_parts_in_their_order() -> None:
+    table = MAP.read_text().split("## From a sentence")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = [part for row in rows for part in re.findall(r"`(\w+)(?:/|\.py)`", row)]
+    first = {part for part in ORDER[: ORDER.index("cost")]}  # the small things share a row
+    assert [part for part in named if part not in first] == ORDER[len(first) : -1]
+
+
+def test_files_that_the_map_names_are_there() -> None:
+    for name in set(re.findall(r"`([\w/]+(?:\.py|/))`", MAP.read_text())):
+        assert (PACKAGE / name).exists() or (PACKAGE.parent / name).exists(), name
+
+
+def test_reports_know_of_explain_only_its_answers_and_what_it_offers_beside_them() -> None:
+    asked = {
+        str(node.module)
+        for path in (PACKAGE / "report").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dragoman.explain")
+    }
+    assert asked <= {f"dragoman.explain.{name}" for name in OFFERED_TO_REPORTS}

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.cost.step import WIRE_BYTES, bytes_per_host, ends_round
+from dragoman.cost.step import WIRE_BYTES, bytes_per_host
+from dragoman.exchange_way import ExchangeWay
 from dragoman.explain.placement import DECISIVE
 from dragoman.measure.records import PHASES, Attempt, EvaluationRow, Event, Probe, Records, RunFacts, Table
 
@@ -85,12 +86,13 @@ class Run:
     @property
     def wire_bytes(self) -> float:
         """Of one exchange."""
-        return bytes_per_host(self.rank_hosts, self.gradient_bytes, self.shape) or 0.0
+        return bytes_per_host(self.rank_hosts, self.gradient_bytes, self.shape == "hierarchical")
 
     @property
     def exchanges(self) -> np.ndarray:
         """1 for a step that ends with an exchange, else 0."""
-        ends = np.array([float(ends_round(step, self.exchange_every)) for step in range(1, self.steps + 1)])
+        way = ExchangeWay(mode="diloco", steps_per_round=self.exchange_every)
+        ends = np.array([float(way.ends_round(step)) for step in range(1, self.steps + 1)])
         ends[-1] = max(ends[-1], self.reason is not None)  # the last round ends where the run stops
         return ends
 

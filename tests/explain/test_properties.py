@@ -1,4 +1,4 @@
-"""What is always true of the eleven answers, held against thousands of runs whose causes are known."""
+"""What is always true of the answers, held against thousands of runs whose causes are known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rich.console import Console
 
 from dragoman.explain import run as explain
 from dragoman.explain.burst_samples import bursts
-from dragoman.explain.finding import STATED, VERDICTS, Finding
+from dragoman.explain.finding import Finding
+from dragoman.explain.questions import QUESTIONS
 from dragoman.measure.records import Records
 from dragoman.report import markdown, page, text
 from tests.explain import build, generate
@@ -71,7 +72,7 @@ def of_every_answer(finding: Finding, records: Records) -> Iterator[str]:
 
 def _form(finding: Finding) -> Iterator[str]:
     answer = finding.answer
-    if finding.verdict not in VERDICTS.get(finding.id, STATED):
+    if finding.verdict not in QUESTIONS[finding.id].verdicts:
         yield f"verdict {finding.verdict}"
     yield from failed([finding])
     if not answer.endswith((".", ")")) or not answer[0].isupper() and not answer[0].isdigit():

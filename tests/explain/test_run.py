@@ -1,4 +1,4 @@
-"""explain/run.py: eleven answers whatever was recorded, without torch, in words and numbers JSON can hold."""
+"""explain/run.py: every question is answered whatever was recorded, without torch, in what JSON can hold."""
 
 import json
 import subprocess
@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.explain import run
-from dragoman.explain.finding import QUESTIONS, STATED, VERDICTS, Finding, document
+from dragoman.explain import network, run
+from dragoman.explain.finding import Finding, document
+from dragoman.explain.questions import QUESTIONS
 from dragoman.measure import database
 from dragoman.measure.records import COLUMNS, EvaluationRow, Records, RunFacts, column
 from tests.explain import build
@@ -35,17 +36,17 @@ RUNS: dict[str, Callable[[], Records]] = {
 
 
 def check(finding: Finding) -> None:
-    assert finding.verdict in VERDICTS.get(finding.id, STATED)
+    assert finding.verdict in QUESTIONS[finding.id].verdicts
     assert finding.answer.endswith((".", ")"))
     assert (finding.verdict == "unknown") == (finding.confidence == "unknown")
     json.dumps(finding.numbers, allow_nan=False)
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_eleven_answers_in_the_order_of_the_questions(name: str) -> None:
+def test_answers_come_in_the_order_of_the_questions(name: str) -> None:
     records = RUNS[name]()
     findings = run.explain(records, price_per_hour=1.5)
-    assert [finding.id for finding in findings] == list(QUESTIONS) == list(run.EXPLAINERS)
+    assert [finding.id for finding in findings] == list(QUESTIONS)
     for finding in findings:
         check(finding)
     assert not failed(findings)
@@ -86,7 +87,7 @@ def test_one_explainer_that_fails_does_not_take_the_others(monkeypatch: pytest.M
     def broken(records: Records) -> Finding:
         raise ZeroDivisionError("strange records")
 
-    monkeypatch.setitem(run.EXPLAINERS, "network", broken)
+    monkeypatch.setattr(network, "explain", broken)
     findings = {finding.id: finding for finding in run.explain(build.records(steps=30))}
     assert findings["network"].verdict == "unknown"
     assert failed(list(findings.values())) == [findings["network"].answer]
@@ -103,7 +104,7 @@ def test_explain_needs_no_torch() -> None:
         "print(len(explain(Records(RunFacts()))))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.stderr) == ("11", "")
+    assert (done.stdout.strip(), done.stderr) == (str(len(QUESTIONS)), "")
 
 
 # --- any records ------------------------------------------------------------------------------------------
@@ -164,8 +165,8 @@ def any_records(draw: st.DrawFn) -> Records:
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(any_records())
 def test_no_records_make_an_explainer_raise(records: Records) -> None:
-    for explainer in run.EXPLAINERS.values():
-        check(explainer(records))
+    for question in QUESTIONS.values():
+        check(run.explainer_of(question)(records))
 
 
 @settings(max_examples=40, deadline=None)
@@ -178,5 +179,5 @@ def test_holes_in_good_records_make_no_explainer_raise(data: st.DataObject) -> N
             st.lists(st.sampled_from(sorted(set(table) - {"interface"})), unique=True, max_size=6)
         ):
             table[hole] = np.full(len(table[hole]), np.nan)
-    for explainer in run.EXPLAINERS.values():
-        check(explainer(records))
+    for question in QUESTIONS.values():
+        check(run.explainer_of(question)(records))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import LogError
+from dragoman.explain.questions import QUESTIONS
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 from tests.facts import lacking, only
@@ -37,7 +38,7 @@ def test_of_several_checkpoints_the_longest_history_is_read(tmp_path: Path) -> N
     short = STATE.read_text().replace('"global_step": 60', '"global_step": 10').replace(" ", "")
     logs.written(tmp_path / "checkpoint-600", short, STATE.name)
     made = diagnose([tmp_path], Given())
-    assert list(made.found) == [str(tmp_path / "checkpoint-60" / STATE.name)]
+    assert list(made.file_kinds) == [str(tmp_path / "checkpoint-60" / STATE.name)]
 
 
 def test_a_state_cut_short_is_said_to_be(tmp_path: Path) -> None:
@@ -68,7 +69,8 @@ def test_a_clock_that_was_started_anew_times_no_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("history", [None, 3, [1, None]])
 def test_a_state_without_history_is_no_traceback(tmp_path: Path, history: object) -> None:
     text = json.dumps({"best_metric": None, "log_history": history, "global_step": "x"})
-    assert len(diagnose([logs.written(tmp_path, text, STATE.name)], Given()).findings) == 11
+    made = diagnose([logs.written(tmp_path, text, STATE.name)], Given())
+    assert len(made.findings) == len(QUESTIONS)
 
 
 @pytest.mark.parametrize(

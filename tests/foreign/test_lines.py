@@ -89,7 +89,7 @@ def test_garbage_beside_a_log_is_noted_and_the_log_read(tmp_path: Path) -> None:
 def test_a_folder_gives_the_files_that_are_known_by_name(tmp_path: Path) -> None:
     logs.written(tmp_path, logs.openseq2seq())
     logs.written(tmp_path, b"not looked at", "notes.txt")
-    assert list(read([tmp_path]).found) == [str(tmp_path / "nohup.out")]
+    assert list(read([tmp_path]).file_kinds) == [str(tmp_path / "nohup.out")]
     with pytest.raises(UsageError) as caught:
         read([tmp_path / "absent"])
     assert not lacking(str(caught.value), tmp_path / "absent")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.explain.finding import QUESTIONS
+from dragoman.explain.questions import QUESTIONS
 from tests.facts import lacking
 from tests.foreign import logs
 
@@ -24,11 +24,11 @@ def log(tmp_path: Path) -> Path:
     return logs.written(tmp_path, logs.openseq2seq(), packed=True)
 
 
-def test_eleven_answers_as_json_without_torch(log: Path) -> None:
+def test_answers_as_json_without_torch(log: Path) -> None:
     done = diagnose(log, "--link", "1gbit", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    assert (document["schema"], len(document["findings"])) == (1, 11)
+    assert (document["schema"], len(document["findings"])) == (1, len(QUESTIONS))
     assert document["run"]["source"] == "OpenSeq2Seq"
     assert document["run"]["origins"]["link_bits_per_second"] == "given"
     assert document["run"]["origins"]["ranks"] == "measured"

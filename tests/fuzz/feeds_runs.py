@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import csv_runs
+from dragoman.explain import compare
 from dragoman.explain.run import explain
 from dragoman.foreign import facts
 from dragoman.foreign.answers import diagnose
@@ -21,7 +22,7 @@ from dragoman.measure import database
 from dragoman.measure import scored as measured
 from dragoman.measure.records import Records
 from dragoman.plan import observed
-from dragoman.report import compare, compare_text, page, planned, scored, summary, text, write
+from dragoman.report import compare_text, page, planned, scored, summary, text, write
 from dragoman.rundir import RunFolder
 from tests.fuzz import seeds
 from tests.fuzz.feeds import Opened, is_one_of_many
@@ -97,7 +98,7 @@ def log(path: Path) -> None:
     made = diagnose([path], Given())
     show(made.records, made.findings)
     if is_one_of_many(path.read_bytes()):
-        page.render(made.records, made.findings, {"files": made.found})
+        page.render(made.records, made.findings, {"files": made.file_kinds})
 
 
 def rows_of(path: Path) -> None:

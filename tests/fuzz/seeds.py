@@ -28,13 +28,13 @@ from dragoman.config import Model, Training
 from dragoman.data import card, store
 from dragoman.data.batches import Position
 from dragoman.data.tokens import Tokenizer
+from dragoman.exchange_way import ExchangeWay
 from dragoman.export import ctranslate2
 from dragoman.measure import scored
 from dragoman.measure.quality import Evaluation, Score
 from dragoman.plan import document, request
 from dragoman.rundir import RunFolder
 from dragoman.sync.choice import Choice
-from dragoman.sync.exchange import Way
 from dragoman.train import optimizer, saver
 from dragoman.train.state import State
 from tests.benchmarks import test_csv_runs
@@ -57,7 +57,7 @@ def write(folder: Path) -> None:
     state = State(SETTINGS, model, optimizer.build(model, SETTINGS.train), step=1, position=Position(0, 0, 1))
     scores = {"bleu": Score(value=20.5, signature="x"), "chrf": Score(value=40.0, signature="x")}
     state.history = [Evaluation(step=1, eval_loss=3.5, train_sample_loss=3.0, seconds=1.5, **scores)]
-    state.choice = Choice(way=Way(), why="asked for", asked={}, rank_hosts=[0])
+    state.choice = Choice(way=ExchangeWay(), why="asked for", asked={}, rank_hosts=[0])
     saved_state.write(run.checkpoint(1), 1, saver.contents(state, tokenizer.model, 1, "f" * 64))
     run.provenance.write_text(json.dumps({"source_language": "en", "target_language": "de", "ranks": 1}))
     run.records.write_bytes(records("slow-link-1"))

@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 from dragoman.measure import probes
 from dragoman.sync import world as worlds
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement, Topology
 
 if __name__ == "__main__":
     dist.init_process_group("cuda:gloo")
@@ -15,5 +15,5 @@ if __name__ == "__main__":
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     world = worlds.World(rank, size, 0, 1, torch.device("cpu"))
     hosts = [f"host{number}" for number in range(size)]
-    print(*probes.link(world, Topology(hosts, list(range(size)), ["lo"] * size)))
+    print(*probes.link(Placement(world, Topology(hosts, list(range(size)), ["lo"] * size))))
     dist.destroy_process_group()

@@ -2,8 +2,7 @@
 
 from dragoman.measure import probes
 from dragoman.sync import topology
-from dragoman.sync import world as worlds
 
 if __name__ == "__main__":
-    with worlds.join(60) as world:
-        print(*probes.link(world, topology.find(world)))
+    with topology.join(60) as placement:
+        print(*probes.link(placement))

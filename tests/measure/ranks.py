@@ -21,7 +21,7 @@ from dragoman.measure.recorder import Recorder, StepRow
 from dragoman.measure.records import PHASES, Attempt
 from dragoman.measure.writer import FileWriter, RecordWriter
 from dragoman.sync import world as worlds
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement, Topology
 from dragoman.sync.world import World
 
 TOPOLOGY = Topology(["a", "b"], [0, 0, 1], ["lo", "lo"])
@@ -60,7 +60,7 @@ def record(world: World, folder: Path, first: int, last: int) -> Recorder:
     number = int(world.most([len(writer.attempts)])[0])
     run_clock = RunClock()
     attempt = Attempt(number=number, started=run_clock.now(), first_step=first, ranks=world.size)
-    recorder = Recorder(world, TOPOLOGY, attempt, writer, meter, run_clock)
+    recorder = Recorder(Placement(world, TOPOLOGY), attempt, writer, meter, run_clock)
     recorder.facts(ranks=world.size, hosts=TOPOLOGY.hosts, rank_hosts=TOPOLOGY.rank_hosts)
     for step in range(first, last + 1):
         recorder.step(step_row(step, number, world.rank))

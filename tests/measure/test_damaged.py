@@ -12,13 +12,13 @@ import pytest
 from rich.console import Console
 
 from dragoman.errors import RecordsError
+from dragoman.explain.compare import compare
 from dragoman.explain.run import explain
 from dragoman.measure import database, provenance
 from dragoman.measure.database import RecordsFile
 from dragoman.plan import document
 from dragoman.report import compare_text, page, planned, text
 from dragoman.report import provenance as shown
-from dragoman.report.compare import compare
 from dragoman.rundir import RunFolder
 from tests.measure import damage
 

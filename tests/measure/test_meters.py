@@ -88,8 +88,8 @@ def test_cpu_is_that_of_every_core() -> None:
 
 
 def test_the_lens_marks_step_and_phase_at_20_hertz_or_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meters, "_LENS_AFTER", 0.0)
-    monkeypatch.setattr(meters, "_LENS_SECONDS", 1.5)
+    monkeypatch.setattr(meters, "_BURST_AFTER", 0.0)
+    monkeypatch.setattr(meters, "_BURST_SECONDS", 1.5)
     phases = Phases()
     phases.step = 1  # training has begun
     lens: list[np.ndarray] = []
@@ -114,7 +114,7 @@ def test_the_lens_marks_step_and_phase_at_20_hertz_or_better(monkeypatch: pytest
 
 
 def test_rows_are_given_once_and_without_a_step_there_is_no_lens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meters, "_LENS_AFTER", 0.0)
+    monkeypatch.setattr(meters, "_BURST_AFTER", 0.0)
     with metered(Phases()) as meter:
         wait_until("a row", lambda: len(meter._hosts) >= 1)
         first, second = meter.take(), meter.take()
@@ -123,12 +123,12 @@ def test_rows_are_given_once_and_without_a_step_there_is_no_lens(monkeypatch: py
 
 
 def test_a_closed_meter_leaves_no_thread_even_out_of_the_lens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meters, "_LENS_AFTER", 0.0)
+    monkeypatch.setattr(meters, "_BURST_AFTER", 0.0)
     phases = Phases()
     phases.step = 1
     before = threading.active_count()
     meter = HostMeter("lo", phases)
-    wait_until("the lens", lambda: len(meter._lens) > 0)
+    wait_until("the lens", lambda: len(meter._burst_samples) > 0)
     began = time.monotonic()
     meter.close()
     assert time.monotonic() - began < 1.0

@@ -1,14 +1,15 @@
 """plan/alternatives.py: other clusters and ways."""
 
+from dragoman.exchange_way import ExchangeWay
 from dragoman.plan import alternatives
 from dragoman.plan.cluster import Cluster, PlannedLink
-from dragoman.plan.forecast import Forecast, Way
+from dragoman.plan.forecast import Forecast
 from tests.plan import build
 
 
 def table(workers: int = 2, step_seconds: float = 8.0) -> list[alternatives.Alternative]:
     cluster = Cluster(2, workers, PlannedLink.ordered(1e9))
-    made = Forecast(build.work(), build.pace(step_seconds), cluster, Way(), price_per_hour=1.0)
+    made = Forecast(build.work(), build.pace(step_seconds), cluster, ExchangeWay(), price_per_hour=1.0)
     return alternatives.alternatives(made)
 
 
@@ -32,5 +33,5 @@ def test_where_the_link_costs_more_than_it_brings_one_host_is_cheapest() -> None
 
 def test_a_link_that_is_not_on_the_list_stands_beside_it() -> None:
     cluster = Cluster(2, 1, PlannedLink.ordered(3e8))
-    found = alternatives.alternatives(Forecast(build.work(), build.pace(), cluster, Way()))
+    found = alternatives.alternatives(Forecast(build.work(), build.pace(), cluster, ExchangeWay()))
     assert "2 hosts, 300 Mbit/s" in {each.place for each in found}

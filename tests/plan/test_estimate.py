@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.plan.estimate import Estimate
+from dragoman.plan.estimate import Estimate, spread
 
 
 def test_the_fastest_rate_takes_the_least_time() -> None:
@@ -22,3 +22,8 @@ def test_what_follows_is_computed_at_each_end() -> None:
     cause = Estimate(2.0, 1.0, 3.0)
     square = Estimate.of(lambda case: cause.at(case) ** 2)
     assert (square.low, square.value, square.high) == (1.0, 4.0, 9.0)
+
+
+def test_the_spread_of_what_was_measured_leaves_out_its_extremes() -> None:
+    assert spread([10.0] * 20) == 0
+    assert spread([0.001, *[9.0] * 10, *[10.0] * 10, *[11.0] * 10, 1e6]) == pytest.approx(0.1)

@@ -4,18 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from dragoman.config import Sync
 from dragoman.cost.step import buckets, exposed_after
+from dragoman.exchange_way import ExchangeWay
 from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.estimate import Estimate
-from dragoman.plan.forecast import Forecast, Way, ways
+from dragoman.plan.forecast import Forecast
 from tests.facts import lacking
 from tests.plan import build
 
+PLAIN = ExchangeWay()
 
-def forecast(hosts: int = 1, workers: int = 1, bits: float = 1e9, way: Way | None = None) -> Forecast:
+
+def forecast(
+    hosts: int = 1, workers: int = 1, bits: float = 1e9, way: ExchangeWay = PLAIN, tokens: int = 1
+) -> Forecast:
     cluster = Cluster(hosts, workers, build.link(bits) if hosts > 1 else None)
-    return Forecast(build.work(), build.pace(), cluster, way or Way())
+    return Forecast(build.work(), build.pace(), cluster, way, tokens)
 
 
 def test_one_rank_computes_and_exchanges_nothing() -> None:
@@ -41,22 +45,22 @@ def test_a_slow_link_takes_as_long_as_its_bytes() -> None:
     # The whole model is one bucket, which sets off when computing is over.
     assert made.step_seconds.value == pytest.approx(4.0 + wire)
     assert made.binds == "exchange"
-    assert forecast(2, bits=1e5, way=Way("bf16")).step_seconds.value == pytest.approx(4.0 + wire / 2)
-    assert forecast(2, bits=1e5, way=Way(exchange_every=16)).step_seconds.value == pytest.approx(
-        4 + wire / 16
-    )
+    bf16, rounds = ExchangeWay(wire="bf16"), ExchangeWay(mode="diloco", steps_per_round=16)
+    assert forecast(2, bits=1e5, way=bf16).step_seconds.value == pytest.approx(4.0 + wire / 2)
+    assert forecast(2, bits=1e5, way=rounds).step_seconds.value == pytest.approx(4 + wire / 16)
 
 
 def test_the_ring_of_several_ranks_per_host_leaves_each_host_once() -> None:
     gradients = 4 * build.work().parameters
     assert forecast(2, 2).costs["value"].wire_bytes == pytest.approx(1.5 * gradients)
-    assert forecast(2, 2, way=Way(is_hierarchical=True)).costs["value"].wire_bytes == pytest.approx(gradients)
+    hierarchical = forecast(2, 2, way=ExchangeWay(shape="hierarchical"))
+    assert hierarchical.costs["value"].wire_bytes == pytest.approx(gradients)
 
 
 @pytest.mark.parametrize("bits", [1e6, 3e6, 1e7, 1e8])
 def test_overlap_is_what_auto_expects_of_it(bits: float) -> None:
     """The closed form against bucket after bucket, as `sync.mode = "auto"` reckons."""
-    way = Way(bucket_bytes=20_000)
+    way = ExchangeWay(bucket_bytes=20_000)
     made = forecast(2, bits=bits, way=way)
     filled = buckets(made.work.gradient_tensors, 20_000)
     one_backward = 2 / 3 * 1.0  # of a microbatch, which takes a second
@@ -65,7 +69,7 @@ def test_overlap_is_what_auto_expects_of_it(bits: float) -> None:
 
 
 def test_four_times_the_tokens_in_a_quarter_of_the_steps_pay_for_a_quarter_of_the_exchanges() -> None:
-    plain, larger = forecast(2, bits=1e5), forecast(2, bits=1e5, way=Way(tokens=4))
+    plain, larger = forecast(2, bits=1e5), forecast(2, bits=1e5, tokens=4)
     assert larger.steps.value == plain.steps.value / 4
     computing = 1_000 * 4.0
     assert larger.seconds.value - computing == pytest.approx((plain.seconds.value - computing) / 4)
@@ -73,7 +77,7 @@ def test_four_times_the_tokens_in_a_quarter_of_the_steps_pay_for_a_quarter_of_th
 
 def test_every_number_lies_within_its_interval() -> None:
     cluster = Cluster(2, 2, PlannedLink.ordered(1e9))
-    made = Forecast(build.work(), build.pace(doubt=0.2), cluster, Way(), price_per_hour=2.0)
+    made = Forecast(build.work(), build.pace(doubt=0.2), cluster, PLAIN, price_per_hour=2.0)
     assert made.money
     numbers = [
         made.step_seconds,
@@ -95,17 +99,8 @@ def test_evaluations_checkpoints_and_the_start_take_time_too() -> None:
         saving_seconds_per_parameter=Estimate.exactly(1e-6),
         startup_seconds=Estimate.exactly(7.0),
     )
-    made = Forecast(build.work(steps=3_000), pace, Cluster(1, 2, None), Way())
+    made = Forecast(build.work(steps=3_000), pace, Cluster(1, 2, None), PLAIN)
     each = 10 * made.work.decoding_flops() / 2 * pace.seconds_per_flop.value
     assert made.run_parts["evaluation"].value == pytest.approx(3 * each)
     assert made.run_parts["checkpoint"].value == pytest.approx(3 * 1e-6 * made.work.parameters)
     assert made.run_parts["startup"].value == 7.0
-
-
-def test_auto_leaves_ways_open_and_plain_settings_do_not() -> None:
-    cluster = Cluster(2, 2, build.link(1e9))
-    assert ways(Sync(), cluster) == [Way()]
-    assert len(ways(Sync(mode="auto"), cluster)) == 4
-    assert ways(Sync(mode="auto"), Cluster(1, 2, None)) == [Way()]
-    assert ways(Sync(mode="diloco", inner_steps=8, wire="bf16"), cluster) == [Way("bf16", False, 8)]
-    assert ways(Sync(hierarchical=True), Cluster(2, 1, None)) == [Way()], "one rank on each host"

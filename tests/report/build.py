@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.explain.finding import QUESTIONS, Finding, unknown
+from dragoman.explain.finding import Finding, unknown
+from dragoman.explain.questions import QUESTIONS
 from dragoman.measure.records import PHASES, Attempt, EvaluationRow, Event, Probe, Records, RunFacts, Table
 
 START = 1_750_000_000.0

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from dragoman.explain.finding import QUESTIONS, VERDICTS, Finding
+from dragoman.explain.finding import Finding
+from dragoman.explain.questions import QUESTIONS
 from dragoman.explain.run import explain
 from dragoman.measure.records import Attempt, Records, RunFacts
 from dragoman.report import markdown, units
@@ -46,7 +47,7 @@ def test_findings_parse_to_the_schema(tmp_path: Path) -> None:
     for row in found["findings"]:
         finding = Finding(**{name: value for name, value in row.items() if name != "question"})
         assert row["question"] == finding.question
-        assert finding.verdict in VERDICTS.get(finding.id, ("stated", "unknown"))
+        assert finding.verdict in QUESTIONS[finding.id].verdicts
 
 
 def test_what_is_not_finite_is_null(tmp_path: Path) -> None:

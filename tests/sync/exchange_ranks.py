@@ -12,17 +12,19 @@ import time
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import get_args
 
 import torch
 
 from dragoman.config import Model, Sync
 from dragoman.errors import DragomanError
+from dragoman.exchange_way import ExchangeWay, Shape, Wire, can_be_hierarchical
 from dragoman.model import Transformer
 from dragoman.sync import auto, choice
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
-from dragoman.sync.bucket_sender import Courier
-from dragoman.sync.exchange import Exchange, Way
+from dragoman.sync.bucket_sender import BucketSender
+from dragoman.sync.exchange import Exchange
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
@@ -54,7 +56,7 @@ def loss_of(exchange: Exchange, rank: int) -> torch.Tensor:
     return loss / 192
 
 
-def gradients(world: World, topology: Topology, way: Way) -> torch.Tensor:
+def gradients(world: World, topology: Topology, way: ExchangeWay) -> torch.Tensor:
     """After the exchange of real ones, on this rank."""
     made = model()
     exchange = choice.build(made, world, topology, way, Sync())
@@ -69,7 +71,7 @@ def gradients(world: World, topology: Topology, way: Way) -> torch.Tensor:
 
 def late(world: World, topology: Topology) -> dict[str, object]:
     """What four exchanges left exposed. The last rank comes late to the third: in the second DDP settles."""
-    exchange = choice.build(model(), world, topology, Way(), Sync())
+    exchange = choice.build(model(), world, topology, ExchangeWay(), Sync())
     exposed = []
     for step in range(4):
         if step == 2 and world.rank == world.size - 1:
@@ -83,16 +85,16 @@ def late(world: World, topology: Topology) -> dict[str, object]:
 
 def ways(world: World, topology: Topology) -> dict[str, object]:
     """How far each way is from plain fp32, in shares of the largest gradient and of the whole."""
-    plain = gradients(world, topology, Way())
+    plain = gradients(world, topology, ExchangeWay())
     found: dict[str, object] = {}
-    for algorithm in ("allreduce", "hierarchical"):
-        for wire in ("fp32", "bf16"):
-            for flows in (1, 3) if algorithm == "hierarchical" else (1,):
-                way = Way(algorithm=algorithm, wire=wire, bucket_bytes=SMALL, flows=flows)
+    for shape in get_args(Shape):
+        for wire in get_args(Wire):
+            for flows in (1, 3) if shape == "hierarchical" else (1,):
+                way = ExchangeWay(shape=shape, wire=wire, bucket_bytes=SMALL, flows=flows)
                 ours = gradients(world, topology, way)
                 same = ours.clone()
                 world.broadcast_(same)
-                found[f"{algorithm} {wire} {flows}"] = {
+                found[f"{shape} {wire} {flows}"] = {
                     "distance": float((ours - plain).norm() / plain.norm()),
                     "is_same_everywhere": bool(torch.equal(same, ours)),
                 }
@@ -114,27 +116,27 @@ class _Bucket:
 
 def timings(world: World, topology: Topology) -> dict[str, object]:
     """A hundred steps whose buckets are ready at other times on every rank."""
-    way = Way(algorithm="hierarchical", wire="bf16", flows=2)
-    courier = Courier(ThroughLeaders(Groups(world, topology, way.flows), way), world.device)
+    way = ExchangeWay(shape="hierarchical", wire="bf16", flows=2)
+    sender = BucketSender(ThroughLeaders(Groups(world, topology, way.flows), way), world.device)
     random, right = Random(world.rank), 0
     for step in range(100):
         buckets = [torch.full((1000 * (n + 1),), float(step + n + world.rank)) for n in range(5)]
         futures = []
         for number, bucket in enumerate(buckets):
             time.sleep(random.random() * 0.002)
-            futures.append(courier.hook(None, _Bucket(bucket, number == 4)))  # type: ignore[arg-type]
+            futures.append(sender.hook(None, _Bucket(bucket, number == 4)))  # type: ignore[arg-type]
         mean = (world.size - 1) / 2
         for number, future in enumerate(futures):
             expected = torch.full_like(buckets[number], step + number + mean)
             right += torch.allclose(future.wait(), expected, rtol=0.01)
-        courier.raise_failure()
-    courier.close()
+        sender.raise_failure()
+    sender.close()
     return {"right": right}
 
 
 def dying(world: World, topology: Topology) -> dict[str, object]:
     """The last rank leaves in the middle."""
-    exchange = choice.build(model(), world, topology, Way(algorithm="hierarchical", wire="bf16"), Sync())
+    exchange = choice.build(model(), world, topology, ExchangeWay(shape="hierarchical", wire="bf16"), Sync())
     exchange.settle(partial(loss_of, exchange, world.rank))
     for step in range(3):
         if step == 1 and world.rank == world.size - 1:
@@ -148,10 +150,9 @@ def sent(world: World, topology: Topology) -> dict[str, object]:
     """Bytes out of this rank's host per exchange, by way."""
     found: dict[str, object] = {"parameters": sum(p.numel() for p in model().parameters())}
     found["rank_hosts"] = topology.rank_hosts
-    shapes = ["allreduce", "hierarchical"] if choice.can_be_hierarchical(topology) else ["allreduce"]
-    for algorithm in shapes:
-        for wire in ("fp32", "bf16"):
-            way = Way(algorithm=algorithm, wire=wire, bucket_bytes=2**20)
+    for shape in get_args(Shape) if can_be_hierarchical(topology.rank_hosts) else ["flat"]:
+        for wire in get_args(Wire):
+            way = ExchangeWay(shape=shape, wire=wire, bucket_bytes=2**20)
             exchange = choice.build(model(), world, topology, way, Sync())
             exchange.settle(partial(loss_of, exchange, world.rank))
             world.sum([0.0])
@@ -161,7 +162,7 @@ def sent(world: World, topology: Topology) -> dict[str, object]:
                 with exchange.microbatch(is_last=True):
                     loss_of(exchange, world.rank).backward()
             time.sleep(0.05)
-            found[f"{algorithm} {wire}"] = (int(SENT.read_text()) - before) / EXCHANGES
+            found[f"{shape} {wire}"] = (int(SENT.read_text()) - before) / EXCHANGES
             world.sum([0.0])
             exchange.close()
     return found

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.futures import Future
 
-from dragoman.sync.bucket_sender import PIECE_BYTES, Courier
+from dragoman.sync.bucket_sender import PIECE_BYTES, BucketSender
 from dragoman.sync.wire import Finish
 
 CPU = torch.device("cpu")
@@ -50,30 +50,30 @@ class Diary:
             raise RuntimeError("Connection closed by peer")
 
 
-def carried(courier: Courier, *counts: int) -> list[Future[torch.Tensor]]:
+def sent(sender: BucketSender, *counts: int) -> list[Future[torch.Tensor]]:
     last = len(counts) - 1
     buckets = [Bucket(count, number == last) for number, count in enumerate(counts)]
-    return [courier.hook(None, bucket) for bucket in buckets]  # type: ignore[arg-type]
+    return [sender.hook(None, bucket) for bucket in buckets]  # type: ignore[arg-type]
 
 
 def test_two_pieces_are_under_way_at_a_time_and_all_arrive_in_order() -> None:
     diary = Diary()
-    courier = Courier(diary, CPU)
-    arrived = [future.wait() for future in carried(courier, 10, PIECE + 1, 10)]
-    courier.raise_failure()
+    sender = BucketSender(diary, CPU)
+    arrived = [future.wait() for future in sent(sender, 10, PIECE + 1, 10)]
+    sender.raise_failure()
     assert all(gradients.eq(1).all() for gradients in arrived)
     expected = "begin 0, begin 1, end 0, begin 2, end 1, begin 3, end 2, end 3"
     assert ", ".join(diary.entries) == expected
-    courier.close()
+    sender.close()
 
 
 @pytest.mark.parametrize("place", ["begin 0", "end 0", "begin 1", "end 1", "end 2"])
 def test_a_failure_ends_the_step_and_leaves_nobody_waiting(place: str) -> None:
     diary = Diary(place)
-    courier = Courier(diary, CPU)
-    for future in carried(courier, 10, 10, 10):
+    sender = BucketSender(diary, CPU)
+    for future in sent(sender, 10, 10, 10):
         future.wait()
     with pytest.raises(RuntimeError, match="closed by peer"):
-        courier.raise_failure()
+        sender.raise_failure()
     assert diary.entries[-1] == place, "nothing is sent after a failure"
-    courier.close()
+    sender.close()

@@ -68,7 +68,7 @@ def test_each_host_sends_what_the_formula_says(each: int) -> None:
     assert rank_hosts == [0] * each + [1] * each
     assert len(per_host[0]) == 2 * each
     for name in per_host[0]:
-        algorithm, wire = name.split()
-        expected = bytes_per_host(rank_hosts, WIRE_BYTES[wire] * parameters, algorithm)
+        shape, wire = name.split()
+        expected = bytes_per_host(rank_hosts, WIRE_BYTES[wire] * parameters, shape == "hierarchical")
         seen = sum(host[name] for host in per_host) / 2
         assert seen == pytest.approx(expected, rel=0.02), name

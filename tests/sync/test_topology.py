@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 
 import pytest
 
 from dragoman.sync import topology
 from dragoman.sync import world as worlds
-from dragoman.sync.topology import Topology
+from dragoman.sync.topology import Placement, Topology
 from testbed import Cluster
 from tests import ranks
 
@@ -22,6 +23,15 @@ def test_the_leader_of_a_host_is_its_first_rank() -> None:
 def test_a_world_of_one_is_one_host_that_needs_no_cable(world_of_one: None) -> None:
     with worlds.join(60) as world:
         assert topology.find(world) == Topology([socket.gethostname()], [0], ["lo"])
+
+
+def test_a_rank_that_joins_knows_its_host_and_whether_it_is_the_first_there(world_of_one: None) -> None:
+    with topology.join(60) as placement:
+        assert (placement.host, placement.is_leader) == (0, True)
+        second_of_its_host = Placement(
+            replace(placement.world, rank=3), Topology(["a", "b"], [0, 0, 1, 1], [])
+        )
+    assert (second_of_its_host.host, second_of_its_host.is_leader) == (1, False)
 
 
 @pytest.mark.usefixtures("hosts_are_possible")

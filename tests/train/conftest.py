@@ -14,7 +14,8 @@ from dragoman import config
 from dragoman.config import Training
 from dragoman.data.parallel import cores
 from dragoman.rundir import RunFolder
-from dragoman.train.run import TrainingJob, run
+from dragoman.train.job import TrainingJob
+from dragoman.train.run import run
 from dragoman.train.stopping import StopReason
 from tests.train import runs
 from tests.train.runs import Task

@@ -17,7 +17,8 @@ from dragoman import config
 from dragoman.config import Training
 from dragoman.errors import DragomanError
 from dragoman.rundir import RunFolder
-from dragoman.train.run import TrainingJob, run
+from dragoman.train.job import TrainingJob
+from dragoman.train.run import run
 from tests import ranks
 from tests.ranks import Ended
 from tests.train.runs import Task

@@ -16,11 +16,11 @@ from dragoman.config import Training
 from dragoman.data.batches import Batches, Lookahead, StepSize
 from dragoman.data.store import DataSet
 from dragoman.errors import DragomanError
+from dragoman.exchange_way import ExchangeWay
 from dragoman.measure.phases import Phases
 from dragoman.model import Transformer
 from dragoman.sync import world as worlds
 from dragoman.sync.allreduce import AllReduce
-from dragoman.sync.exchange import Way
 from dragoman.sync.world import World
 from dragoman.train import optimizer
 from dragoman.train.state import State, StepOutcome
@@ -44,7 +44,7 @@ class Bench:
         self.state = State(filled, self.model, optimizer.build(self.model, filled.train))
         size = StepSize(filled.data.step, filled.data.microbatch, filled.data.unit)
         self.batches = Batches(data_set, size, filled.train.seed)
-        self.exchange = AllReduce(self.model, world, Way())
+        self.exchange = AllReduce(self.model, world, ExchangeWay())
         self.stepper = Stepper(self.state, self.exchange, self.batches, world, Phases())
 
     def settle(self) -> None:

@@ -40,6 +40,11 @@ def test_unsteady_steps_make_a_wide_interval() -> None:
     assert pace_of(shaky, build.work()).seconds_per_flop.high > 1.4e-10
 
 
+def test_a_few_steps_make_a_wide_interval() -> None:
+    few = measured(ranks=1).model_copy(update={"flops": [2e9] * 3, "without_exchange": [0.2] * 3})
+    assert pace_of(few, build.work()).seconds_per_flop.high == pytest.approx(1.25e-10)
+
+
 def test_ranks_make_real_steps_for_as_long_as_they_are_asked() -> None:
     work, ranks = build.work(step=2_000, microbatch=500), 2
     found = measure(work, ranks, None, seconds=1.0)

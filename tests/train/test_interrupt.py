@@ -146,7 +146,8 @@ def test_ctrl_c_while_a_rank_has_not_come_yet_ends_at_once(task: Task, tmp_path:
         def is_waiting() -> bool:
             """The first rank is connected to where ranks meet."""
             first = [rank for rank in runs.ranks_of(process.pid) if rank.environ().get("RANK") == "0"]
-            return bool(first and first[0].net_connections())
+            connections = first[0].net_connections() if first else []
+            return any(each.status == psutil.CONN_ESTABLISHED for each in connections)
 
         runs.wait_until("the first rank waits", is_waiting, process)
         os.killpg(process.pid, signal.SIGINT)

@@ -1,63 +1,20 @@
-"""What is known to be wrong is said before a rank is started."""
+"""What a run leaves behind, and that only one training at a time works on it."""
 
 import json
-import os
-import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
-from dragoman.errors import DataError, DataSetError, UsageError
+from dragoman.errors import DragomanError, UsageError
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
-from dragoman.train.run import check
+from dragoman.train import build_exchange, loop
 from tests import ranks
 from tests.facts import raising
 from tests.train import runs
 from tests.train.conftest import Here
 from tests.train.runs import Task
-
-
-def test_a_data_set_without_held_out_text_is_refused_with_advice(here: Here, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(here.task.data, data)
-    card = json.loads((data / "card.json").read_text())
-    del card["parts"]["dev"]
-    (data / "card.json").write_text(json.dumps(card))
-    with raising(DataError, f"{data}:", "--dev"):
-        check(here.job(tmp_path / "run", data=data))
-
-
-def test_a_token_that_is_not_in_the_vocabulary_is_found_before_a_rank_is_started(
-    here: Here, tmp_path: Path
-) -> None:
-    data = shutil.copytree(here.task.data, tmp_path / "data")
-    with open(data / "train" / "target.tokens", "r+b") as file:
-        file.write(b"\xff\xff")
-    with raising(DataSetError, f"{data / 'train' / 'target.tokens'}:", "65,535"):
-        check(here.job(tmp_path / "run", data=data))
-
-
-@pytest.mark.parametrize("name", ["file", "file/run"])
-def test_a_run_folder_that_is_a_file_is_wrong_use(here: Here, tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").touch()
-    with raising(UsageError, f"{tmp_path / 'file'}:"):
-        check(here.job(tmp_path / name))
-
-
-def test_a_place_that_may_not_be_written_is_wrong_use(
-    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    monkeypatch.setattr(os, "access", lambda path, mode: asked.append(path))  # None: no
-    with raising(UsageError, f"{tmp_path}:"):
-        check(here.job(tmp_path / "new" / "run"))
-    assert asked == [tmp_path]  # the nearest folder that exists
-
-
-def test_checking_writes_nothing(here: Here, tmp_path: Path) -> None:
-    check(here.job(tmp_path / "run"))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_new_run_leaves_its_config_and_where_it_came_from(here: Here, tmp_path: Path) -> None:
@@ -99,3 +56,26 @@ def test_every_checkpoint_is_recorded_with_the_time_of_its_writing(here: Here, t
     assert [event.step for event in saved] == [event.step for event in written] == [8, 16]
     assert all(begun.time <= done.time for begun, done in zip(saved, written, strict=True))
     assert all(0 < event.seconds < 30 for event in written)
+
+
+def test_a_run_that_fails_before_its_first_step_closes_what_it_opened(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise DragomanError("no exchange")
+
+    monkeypatch.setattr(build_exchange, "build", fail)
+    before = set(threading.enumerate())
+    with pytest.raises(DragomanError, match="no exchange"):
+        here.train(tmp_path)
+    assert set(threading.enumerate()) <= before, "records and meters have threads"
+
+
+def test_records_are_sent_at_every_interval_also_where_nothing_is_shown(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are sent by all ranks together, and only rank 0 shows anything."""
+    monkeypatch.setattr(loop, "_show", lambda *arguments: None)
+    here.train(tmp_path, "train.steps=4", "measure.every=2")
+    windows = database.read(RunFolder(tmp_path).records).windows
+    assert windows["last_step"].tolist() == [2, 4]

@@ -1,4 +1,4 @@
-"""The formats of parallel text, one file each; the name of a file tells which one it is."""
+"""The formats of parallel text, one module each. A file's name decides its format."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def holds_both_languages(path: Path) -> bool:
 
 
 def reader(path: Path) -> Reader:
-    """What reads this file of two languages."""
+    """The reader for this file, which must be of a format that holds both languages."""
     if not holds_both_languages(path):
         raise UsageError(
-            f"found the suffix '{_suffix(path)}', expected one of a file with both languages: "
-            f"{', '.join(_READERS)}, or these followed by {', '.join(SUFFIXES)}",
+            f"found the suffix '{_suffix(path)}', expected a format that holds both languages: "
+            f"{', '.join(_READERS)}, optionally followed by {', '.join(SUFFIXES)}",
             path=path,
-            hint="rename it, or name two plain files, one for each language: en=FILE de=FILE",
+            hint="rename the file, or give one plain file per language: en=FILE de=FILE",
         )
     return _READERS[_suffix(path)]
 

@@ -1,4 +1,4 @@
-"""Which of the languages in a file is the one asked for."""
+"""Finds the requested language among those in a file."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import re
 from collections.abc import Iterable
 
 
-def matches(asked: str, found: str) -> bool:
-    """`en` matches en, EN, en-GB and en_US.UTF-8; `en-GB` does not match en or en-US."""
-    return _subtags(found)[: len(_subtags(asked))] == _subtags(asked)
+def matches(wanted: str, language: str) -> bool:
+    """Is this the wanted language? `en` matches en, EN, en-GB and en_US.UTF-8; `en-GB` not en or en-US."""
+    return _subtags(language)[: len(_subtags(wanted))] == _subtags(wanted)
 
 
-def choose(asked: str, found: Iterable[str]) -> str | None:
-    """The language among those found that is meant: an exact match before the first longer one."""
-    matching = [language for language in found if matches(asked, language)]
+def choose(wanted: str, available: Iterable[str]) -> str | None:
+    """The available language that matches best: an exact match before the first longer one."""
+    matching = [language for language in available if matches(wanted, language)]
     return min(matching, key=lambda language: len(_subtags(language)), default=None)
 
 
-@functools.lru_cache(maxsize=1000)  # a translation memory asks for the same few in each of its units
+@functools.lru_cache(maxsize=1000)  # every unit of a translation memory names the same few languages
 def _subtags(language: str) -> tuple[str, ...]:
     return tuple(re.split(r"[-_.@]", language.strip().lower()))

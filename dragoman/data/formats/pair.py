@@ -1,4 +1,4 @@
-"""What every reader gives: pairs, and a count of the units that are no pair."""
+"""What every reader produces: pairs, and a count of the units that hold no pair."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 
 
 class RawPair(NamedTuple):
-    """A source and a target sentence as they stand in the file: bytes, so that bad UTF-8 can be counted."""
+    """A source and a target sentence as in the file: bytes, so that bad UTF-8 can be counted."""
 
     source: bytes
     target: bytes
-    line: int  # where the pair begins in its file, counted from 1
+    line: int  # of its file, on which the pair begins, counted from 1
 
 
 class Reader(Protocol):
@@ -25,7 +25,7 @@ class Reader(Protocol):
     ) -> Iterator[RawPair]: ...
 
 
-# The reasons under which `skipped` counts units that are no pair.
+# The reasons under which `skipped` counts units that hold no pair. Cards store them as keys.
 NO_SOURCE_LANGUAGE = "unit without the source language"
 NO_TARGET_LANGUAGE = "unit without the target language"
 EMPTY_SOURCE = "unit with an empty source"
@@ -35,7 +35,7 @@ OBSOLETE = "obsolete unit"
 
 
 def pair_up(source: str, target: str, line: int, skipped: Counter[str]) -> Iterator[RawPair]:
-    """The pair, unless a side is empty; then it is counted."""
+    """Yields the pair. If a side is empty, counts the unit in `skipped` instead."""
     source, target = one_line(source), one_line(target)
     if not source:
         skipped[EMPTY_SOURCE] += 1
@@ -46,6 +46,6 @@ def pair_up(source: str, target: str, line: int, skipped: Counter[str]) -> Itera
 
 
 def one_line(text: str) -> str:
-    """The text with each line break or tab, and the spaces around it, as one space; none at the ends."""
+    """The text on one line: each line break or tab, with the spaces around it, becomes one space."""
     parts = (part.strip(" ") for part in re.split(r"[\t\r\n]+", text))
     return " ".join(part for part in parts if part)

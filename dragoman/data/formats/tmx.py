@@ -1,4 +1,4 @@
-"""TMX: translation memories, a unit `tu` with one `tuv` for each language."""
+"""TMX: translation memories, with a `tu` per unit and in it a `tuv` per language."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(path: Path, source_language: str, target_language: str, skipped: Counte
 
 
 def _variants(unit: etree._Element) -> dict[str, str]:
-    """The unit's text by language; of two variants in one language the first counts."""
+    """The unit's text by language. If a language occurs twice, its first variant counts."""
     variants: dict[str, str] = {}
     for variant in unit.iterfind("{*}tuv"):
         language = variant.get(xml.LANGUAGE) or variant.get("lang") or ""  # `lang`: TMX 1.1

@@ -1,4 +1,4 @@
-"""TSV: the source in the first column, the target in the second; further columns are not read."""
+"""TSV: the source in the first column, the target in the second. Further columns are ignored."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def read(path: Path, source_language: str, target_language: str, skipped: Counte
                 f"{source_language} and {target_language}",
                 path=path,
                 line=line,
-                hint="take out lines without a translation, or put a tab between the two sentences",
+                hint="remove lines without a translation, or put a tab between the two sentences",
             )
         yield RawPair(columns[0], columns[1], line)

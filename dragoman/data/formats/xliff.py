@@ -1,4 +1,4 @@
-"""XLIFF 1.2 (`trans-unit`) and 2.x (`unit` made of `segment`s)."""
+"""XLIFF 1.2 (`trans-unit`) and 2.x (`unit` with `segment`s)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.data.formats.languages import matches
 from dragoman.data.formats.pair import NO_SOURCE_LANGUAGE, NO_TARGET_LANGUAGE, RawPair, pair_up
 from dragoman.data.formats.unmatched import Unmatched
 
-# States in which a tool has filled the target with a copy of the source: of XLIFF 1.2, of a segment of 2.
+# States in which a tool has filled the target with a copy of the source, in XLIFF 1.2 and in a segment of 2.
 UNTRANSLATED_STATES = frozenset({"new", "needs-translation"})
 FIRST_STATE = "initial"
 
@@ -23,7 +23,7 @@ def read(path: Path, source_language: str, target_language: str, skipped: Counte
     for unit in xml.units(path, "xliff", ["trans-unit", "unit"]):
         line = xml.line_of(unit)
         source, target = _languages(unit)
-        # A file need not name its target language; then the user's word is all there is.
+        # A file need not name its languages; then those that the user named are assumed.
         has_source = not source or matches(source_language, source)
         has_target = not target or matches(target_language, target)
         unmatched.note((source, target), has_source, has_target, line)
@@ -38,13 +38,13 @@ def read(path: Path, source_language: str, target_language: str, skipped: Counte
 
 
 def _languages(unit: etree._Element) -> tuple[str, str]:
-    """Source and target language of a unit: its own, else those of the nearest element around it."""
+    """The source and target language of a unit: its own, else those of the nearest enclosing element."""
     source = target = ""
-    own_source, own_target = xml.child(unit, "source"), xml.child(unit, "target")
-    if own_source is not None:
-        source = own_source.get(xml.LANGUAGE, "")
-    if own_target is not None:
-        target = own_target.get(xml.LANGUAGE, "")
+    source_element, target_element = xml.child(unit, "source"), xml.child(unit, "target")
+    if source_element is not None:
+        source = source_element.get(xml.LANGUAGE, "")
+    if target_element is not None:
+        target = target_element.get(xml.LANGUAGE, "")
     for element in unit.iterancestors():
         source = source or element.get("source-language") or element.get("srcLang") or ""
         target = target or element.get("target-language") or element.get("trgLang") or ""
@@ -52,7 +52,7 @@ def _languages(unit: etree._Element) -> tuple[str, str]:
 
 
 def _segments(unit: etree._Element) -> Iterator[tuple[str, str]]:
-    """Source and target of each segment; an empty target where there is no translation."""
+    """The source and target of each segment. The target is empty if there is no translation."""
     if xml.name_of(unit) == "unit":
         for segment in unit.iterfind("{*}segment"):
             is_begun = segment.get("state") != FIRST_STATE
@@ -71,7 +71,7 @@ def _segments(unit: etree._Element) -> Iterator[tuple[str, str]]:
 
 
 def _marked(element: etree._Element | None) -> dict[str, str]:
-    """The segments marked inside a seg-source or target, by their id."""
+    """The text of the segments marked inside a seg-source or target, by id."""
     if element is None:
         return {}
     marks = element.iterfind(".//{*}mrk[@mtype='seg']")

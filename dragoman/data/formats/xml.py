@@ -1,4 +1,4 @@
-"""Units of an XML file one by one, in memory that does not grow with the file."""
+"""Reads the units of an XML file one by one, in memory that does not grow with the file."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from dragoman.errors import DataError
 
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
-# Elements that hold the formatting codes of the translated document, no words. The others in a segment
-# (hi, g, pc, mrk) only mark a stretch of words.
+# Elements that hold formatting codes of the translated document, not words. The other elements in a segment
+# (hi, g, pc, mrk) only mark some of its words.
 _CODES = frozenset({"bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "cp"})
 
-# Bytes and tags that are held in memory at a time: a tag of 4 bytes takes more than 100 there.
-MOST_OF_A_UNIT = (16 * 2**20, 500_000)  # or of what stands before it
+# Limits in bytes and tags held in memory at a time: a tag of 4 bytes takes more than 100 there.
+MOST_OF_A_UNIT = (16 * 2**20, 500_000)  # also for the content before a unit
 MOST_OF_A_TREE = (64 * 2**20, 2_000_000)
 
-# libxml2 keeps an element's line in 16 bits; beyond that it answers with the line of a text inside.
+# libxml2 keeps an element's line in 16 bits; beyond that it gives the line of a text inside the element.
 _LAST_EXACT_LINE = 65534
 
 
 def units(path: Path, root: str, names: Sequence[str]) -> Iterator[etree._Element]:
-    """Each element with one of these names, in order; it is emptied when the next one is asked for.
+    """Each element with one of these names, in order. It is emptied when the next one is requested.
 
-    The root of the file must be called `root`.
+    The root element must be called `root`.
     """
-    # huge_tree stays off: it would also lift libxml2's limit on entities that multiply.
+    # huge_tree stays off, because it would also lift libxml2's limit on entities that multiply.
     parser = etree.XMLPullParser(
         events=("end",),
         tag=[f"{{*}}{name}" for name in names],
@@ -39,36 +39,36 @@ def units(path: Path, root: str, names: Sequence[str]) -> Iterator[etree._Elemen
         remove_comments=True,
         remove_pis=True,
     )
-    held_bytes = held_tags = 0  # since a unit ended, or a block more
+    held_bytes = held_tags = 0  # since the last unit ended, up to a block too many
     try:
         for block in files.blocks(path):
             held_bytes, held_tags = held_bytes + len(block), held_tags + block.count(b"<")
             parser.feed(block)
             for _, unit in parser.read_events():
-                assert isinstance(unit, etree._Element)  # as for every "end" event
+                assert isinstance(unit, etree._Element)  # it is for every "end" event
                 yield unit
                 _forget(unit)
                 held_bytes = held_tags = 0
             _check_size(path, held_bytes, held_tags, MOST_OF_A_UNIT, "without the end of a unit")
-        found = name_of(parser.close())
+        root_name = name_of(parser.close())
     except etree.XMLSyntaxError as error:
         raise broken(path, error) from error
-    if found != root:
+    if root_name != root:
         raise DataError(
-            f"found <{found}> as the outermost element, expected <{root}>",
+            f"found <{root_name}> as the root element, expected <{root}>",
             path=path,
             line=1,
-            hint="give the file the suffix of what it is",
+            hint="give the file the suffix of its real format",
         )
 
 
 def whole(path: Path) -> bytes:
-    """The content of a file that is to be held in memory as a tree."""
+    """The content of a file that will be held in memory as a tree."""
     content, tags = bytearray(), 0
     for block in files.blocks(path):
         content += block
         tags += block.count(b"<")
-        _check_size(path, len(content), tags, MOST_OF_A_TREE, "in a file that is held whole")
+        _check_size(path, len(content), tags, MOST_OF_A_TREE, "in a file that is held in memory as a whole")
     return bytes(content)
 
 
@@ -76,14 +76,14 @@ def _check_size(path: Path, held_bytes: int, held_tags: int, most: tuple[int, in
     if held_bytes > most[0] or held_tags > most[1]:
         raise DataError(
             f"{held_bytes:,} bytes and {held_tags:,} tags {where}; "
-            f"{most[0]:,} bytes and {most[1]:,} tags are the most",
+            f"the limits are {most[0]:,} bytes and {most[1]:,} tags",
             path=path,
-            hint="split the file; a small one that swells like this was made to fill the memory",
+            hint="split the file; if it is small on disk, it was made to fill the memory",
         )
 
 
 def _forget(unit: etree._Element) -> None:
-    """Free the unit and all that came before it, its ancestors' emptied siblings too."""
+    """Frees the unit and everything before it, including its ancestors' emptied siblings."""
     unit.clear()
     for element in (unit, *unit.iterancestors()):
         parent = element.getparent()
@@ -92,7 +92,7 @@ def _forget(unit: etree._Element) -> None:
 
 
 def name_of(element: etree._Element) -> str:
-    """The name without its namespace: tools disagree on which one to write, if any."""
+    """The element's name without its namespace: tools disagree on which namespace to write, if any."""
     return etree.QName(element).localname
 
 
@@ -101,7 +101,7 @@ def child(element: etree._Element, name: str) -> etree._Element | None:
 
 
 def words(element: etree._Element | None) -> str:
-    """The text of a segment without formatting codes; nothing where there is no segment."""
+    """The text of a segment without formatting codes; empty if there is no segment."""
     if element is None:
         return ""
     parts = [element.text or ""]
@@ -113,16 +113,16 @@ def words(element: etree._Element | None) -> str:
 
 
 def holds_words(element: etree._Element) -> bool:
-    """Marks a stretch of words, and is not a code of the translated document."""
+    """Does this element mark words, instead of holding a code of the translated document?"""
     return name_of(element) not in _CODES
 
 
 def line_of(unit: etree._Element) -> int:
-    """The line in the file where the unit begins."""
+    """The line of the file on which the unit begins."""
     line: int = unit.sourceline or 1  # type: ignore[assignment]  # the stubs leave its type open
     if line <= _LAST_EXACT_LINE:
         return line
-    # The text that libxml2 went by is the first inside, and its line is the one where it ends.
+    # libxml2 gave the line of the first text inside the unit, which is the line where that text ends.
     first = unit
     while first.text is None and len(first):
         first = first[0]
@@ -134,5 +134,5 @@ def broken(path: Path, error: etree.XMLSyntaxError) -> DataError:
         f"broken XML: {error.msg}",
         path=path,
         line=error.lineno or 1,
-        hint=f"xmllint --noout {path.name} shows the place; export the file again or mend it there",
+        hint=f"xmllint --noout {path.name} shows the place; correct it there, or export the file again",
     )

@@ -1,4 +1,4 @@
-"""Corpora by name: our recipes, one small file each, and every id of the mtdata index."""
+"""Corpora by name: our own recipes, one module each, and every id of the mtdata index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MTDATA_ID = re.compile(r"[^-\s/]+-[^-\s/]+-[^-\s/]+-[^-\s/]+-[^-\s/]+")  # grou
 
 
 def find(name: str, tell: Callable[[str], None] = lambda line: None) -> Recipe:
-    """The recipe of this name. `tell` gets a line before anything that takes seconds."""
+    """The recipe of this name. `tell` gets a line of text before anything that takes seconds."""
     if name in _RECIPES:
         return _RECIPES[name]
     nearest = difflib.get_close_matches(name, _RECIPES, n=3)
@@ -29,5 +29,5 @@ def find(name: str, tell: Callable[[str], None] = lambda line: None) -> Recipe:
         f"there is no recipe {name}",
         hint=f"did you mean {', '.join(nearest)}?"
         if nearest
-        else f"{', '.join(_RECIPES)}, or an id of the mtdata index such as Statmt-europarl-7-deu-eng",
+        else f"choose {', '.join(_RECIPES)}, or an id of the mtdata index such as Statmt-europarl-7-deu-eng",
     )

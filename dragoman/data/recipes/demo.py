@@ -1,4 +1,4 @@
-"""demo: English-German sentences from a small grammar of ours. No download, so it works everywhere."""
+"""demo: English-German sentences from our own small grammar. Needs no download, so it works everywhere."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ RECIPE = Recipe(
     source_language="en",
     target_language="de",
     collect=collect,
-    settings={"vocabulary.size": 4_000},  # a small grammar needs few subwords, and training is faster
+    settings={"vocabulary.size": 4_000},  # a small grammar needs few subwords, and fewer train faster
 )

@@ -1,8 +1,8 @@
-"""Any id of the mtdata index as a recipe, for example Statmt-news_commentary-16-deu-eng.
+"""Makes a recipe of any id of the mtdata index, such as Statmt-news_commentary-16-deu-eng.
 
-mtdata tells where a corpus lies and how it is packed; our own downloader and readers do the rest. The first
+mtdata says where a corpus is and how it is packed; our own downloader and readers do the rest. The first
 language of the id is the source. Most corpora are listed in one order only, so an id with its languages
-swapped is found as well. There is no dev or test set: these are other ids.
+swapped works as well. Such a recipe has no dev or test set: those have ids of their own.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _FORMATS = ("txt", "tsv", "tmx")
 
 
 def find(identifier: str, tell: Callable[[str], None]) -> Recipe:
-    """The recipe of an id of the index."""
+    """The recipe for an id of the index."""
     tell("building the index of public corpora")
     swapped = _swap(identifier)
-    alike: list[str] = []  # corpora of the same two languages: what may have been meant
+    alike: list[str] = []  # corpora of the same two languages, to suggest
     for entries in lists_of_entries():
         if identifier in entries:
             return recipe(entries[identifier], is_swapped=False)
@@ -43,21 +43,21 @@ def find(identifier: str, tell: Callable[[str], None]) -> Recipe:
 
 
 def recipe(entry: Any, is_swapped: bool) -> Recipe:
-    """An entry of the index as a recipe, or an error if it is packed in a way we do not read."""
+    """The recipe for an entry of the index. Raises if we cannot read its format."""
     identifier, form = str(entry.did), _format(entry)
     if len(entry.did.langs) != 2:
-        raise UsageError(f"{identifier} has one language, and translation needs two")
+        raise UsageError(f"{identifier} has one language, but translation needs two")
     if form not in _FORMATS or entry.ext == "hfds":
         raise UsageError(
-            f"{identifier} is kept as {form}, which is not read here (only {', '.join(_FORMATS)} are)",
-            hint="download it with mtdata and give the files to prepare",
+            f"{identifier} is stored as {form}, but dragoman reads only {', '.join(_FORMATS)} from the index",
+            hint="download it with mtdata, then give the files to dragoman prepare",
         )
     source, target = (_code(tag) for tag in entry.did.langs)
     if is_swapped:
         identifier, source, target = _swap(identifier), target, source
 
     def collect(folder: Path, fetch: Fetch) -> Collected:
-        paths = _bring(entry, folder, fetch)
+        paths = _download(entry, folder, fetch)
         files = _FILES[form](paths, entry.cols or (0, 1), folder)
         if is_swapped:
             files = [Files(piece.target or piece.source, piece.target and piece.source) for piece in files]
@@ -66,7 +66,7 @@ def recipe(entry: Any, is_swapped: bool) -> Recipe:
     return Recipe(identifier, f"from the mtdata index: {entry.url}", source, target, collect)
 
 
-def _bring(entry: Any, folder: Path, fetch: Fetch) -> list[Path]:
+def _download(entry: Any, folder: Path, fetch: Fetch) -> list[Path]:
     urls = [entry.url] if isinstance(entry.url, str) else entry.url
     downloads = [fetch(url) for url in urls]
     if entry.ext in _ARCHIVES:
@@ -84,7 +84,7 @@ def _tmx(paths: Sequence[Path], columns: Sequence[int], folder: Path) -> list[Fi
 
 
 def _tsv(paths: Sequence[Path], columns: Sequence[int], folder: Path) -> list[Files]:
-    """Two columns of each table as two files of lines: which columns differs from corpus to corpus."""
+    """Writes two columns of each table as two files of lines. Which columns differs between corpora."""
     folder.mkdir(parents=True, exist_ok=True)
     pieces = []
     for number, path in enumerate(paths):
@@ -93,7 +93,7 @@ def _tsv(paths: Sequence[Path], columns: Sequence[int], folder: Path) -> list[Fi
             for line in files.lines(path):
                 cells = line.split(b"\t")
                 for column, out in zip(columns, (first, second), strict=True):
-                    # A row that is too short gives an empty side, which cleaning drops and counts.
+                    # A row that is too short gets an empty side, and cleaning then drops and counts it.
                     out.write((cells[column].strip() if column < len(cells) else b"") + b"\n")
         pieces.append(Files(outputs[0], outputs[1]))
     return pieces
@@ -103,7 +103,7 @@ _FILES = {"txt": _lines, "tsv": _tsv, "tmx": _tmx}
 
 
 def _format(entry: Any) -> str:
-    """txt, tsv, tmx, or what else mtdata calls it, without the compression."""
+    """mtdata's name for the entry's format, such as txt, tsv or tmx, without the compression."""
     form = entry.in_ext or entry.ext
     if entry.cols and len(entry.cols) == 1:
         return "a table for each language"
@@ -122,7 +122,7 @@ def _swap(identifier: str) -> str:
 
 
 def _code(tag: Any) -> str:
-    """ISO 639-3 as the index has it (deu) into what files and people write (de); zho_TW into zh-TW."""
+    """The usual code for a language of the index, which uses ISO 639-3: de for deu, zh-TW for zho_TW."""
     from mtdata.iso.iso639_1 import ISO693_1_to_3
 
     two_letters = {three: two for two, three in ISO693_1_to_3.items()}

@@ -1,8 +1,8 @@
-"""The index of public corpora that comes with mtdata, built in memory.
+"""Builds in memory the index of public corpora that comes with mtdata.
 
-`import mtdata.index` reads a pickle from the home folder, or writes one, and runs any `mtdata*.py` of the
-working folder. Nothing of ours unpickles a file, so a stand-in takes that module's place, and the lists
-beside it are loaded one by one as mtdata does it.
+`import mtdata.index` reads a pickle from the home folder, or writes one, and runs any `mtdata*.py` in the
+working folder. Dragoman never unpickles a file, so a substitute takes that module's place, and the lists
+beside it are loaded one by one, as mtdata itself does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LISTS = (
 
 
 class _Index:
-    """What mtdata's lists add themselves to."""
+    """The index that mtdata's lists add their entries to."""
 
     def __init__(self) -> None:
         self.entries: dict[Any, Any] = {}
@@ -43,9 +43,9 @@ class _Index:
 
 
 def lists_of_entries() -> Iterator[dict[str, Any]]:
-    """mtdata's entries by id, a list at a time, so that who finds an id early need not wait for the rest."""
+    """mtdata's entries by id, list by list, so that a caller who finds an id early need not load the rest."""
     with _silence():
-        _stand_in()
+        _install_substitute()
     index = _Index()
     for name in LISTS:
         known = len(index.entries)
@@ -54,7 +54,7 @@ def lists_of_entries() -> Iterator[dict[str, Any]]:
         yield {str(entry.did): entry for entry in list(index.entries.values())[known:]}
 
 
-def _stand_in() -> None:
+def _install_substitute() -> None:
     import mtdata
     from mtdata.entry import DatasetId, Entry
     from mtdata.iso.bcp47 import bcp47
@@ -68,7 +68,7 @@ def _stand_in() -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """mtdata puts a handler on the root logger when imported, talks while it loads, leaves files open."""
+    """Removes the root logger's handler that mtdata installs; hides its messages and open-file warnings."""
     root, disabled = logging.getLogger(), logging.root.manager.disable
     handlers, level = root.handlers[:], root.level
     logging.disable(logging.ERROR)

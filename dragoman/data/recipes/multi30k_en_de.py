@@ -1,7 +1,7 @@
 """multi30k-en-de: captions of 31,014 pictures, translated by people. 29,000 / 1,014 / 1,000 pairs.
 
-Files of task 1 in https://github.com/multi30k/dataset, as they are there: gzip, one sentence a line.
-Downloaded in the tests from a mirror with made-up files; the real files have not been fetched.
+The files of task 1 in https://github.com/multi30k/dataset, unchanged: gzip, one sentence per line. The tests
+download made-up files from a mirror; the real files have not been fetched.
 """
 
 from __future__ import annotations

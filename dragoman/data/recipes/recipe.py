@@ -1,4 +1,4 @@
-"""A recipe: a corpus by name, where its files come from and what it is known to hold."""
+"""A recipe: a corpus with a name, where its files come from, and its known counts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dragoman.data.corpus import Corpus
 
 
 class Fetch(Protocol):
-    """`Downloader.fetch`."""
+    """The signature of `Downloader.fetch`."""
 
     def __call__(self, url: str, *, sha256: str | None = None, md5: str | None = None) -> Path: ...
 
 
 @dataclass(frozen=True)
 class Collected:
-    """The text of a recipe, on disk and ready to be read."""
+    """The text of a recipe, on disk and ready to read."""
 
     train: tuple[Corpus, ...]
     dev: Corpus | None = None
@@ -31,7 +31,7 @@ class Recipe:
     description: str  # one line
     source_language: str
     target_language: str
-    collect: Callable[[Path, Fetch], Collected]  # unpacks into the folder what it fetches
-    settings: Mapping[str, object] = field(default_factory=dict)  # what differs from the defaults of prepare
-    expected_raw_pairs: int | None = None  # of the training set, where they are known
+    collect: Callable[[Path, Fetch], Collected]  # fetches the files and unpacks them into the folder
+    settings: Mapping[str, object] = field(default_factory=dict)  # those that differ from prepare's defaults
+    expected_raw_pairs: int | None = None  # of the training set, if known
     expected_clean_pairs: int | None = None

@@ -1,4 +1,4 @@
-"""The SGML of the WMT test sets as plain lines."""
+"""Converts the SGML of the WMT test sets to plain lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _END = "</seg>"
 
 
 def sgm_to_lines(sgm: Path, lines: Path) -> Path:
-    """One line per segment, exactly as sacreBLEU gives them: entities such as &amp; stay as they are."""
+    """Writes one line per segment, exactly as sacreBLEU does: entities such as &amp; stay unchanged."""
     with (
         reading(sgm, DataError),
         sgm.open(encoding="utf-8") as source,
@@ -23,7 +23,7 @@ def sgm_to_lines(sgm: Path, lines: Path) -> Path:
 
 
 def _segment(line: str) -> str:
-    """What stands between the tags, up to the last end; a line without both stays as it is."""
+    """The text between the tags, up to the last end tag; a line without both tags stays unchanged."""
     opening, closing = line.find(">"), line.rfind(_END)
     if opening < 0 or closing <= opening:
         return line

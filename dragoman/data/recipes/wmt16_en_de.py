@@ -1,10 +1,10 @@
 """wmt16-en-de: the training data of the public runs, English to German.
 
-Europarl v7 (1,920,209 pairs), Common Crawl (2,399,123) and News Commentary v11 (242,770), in this order;
-dev newstest2013 (3,000), test newstest2014 in the 2,737-line form that sacreBLEU calls `wmt14`.
+Europarl v7 (1,920,209 pairs), Common Crawl (2,399,123) and News Commentary v11 (242,770), in this order. The
+dev set is newstest2013 (3,000), the test set newstest2014 in sacreBLEU's 2,737-line form `wmt14`.
 
-The tests run it on a mirror of small made-up archives with the same layout; the real files have not been
-fetched. The numbers of pairs are checked when the corpus is prepared.
+The tests use a mirror with small made-up archives of the same layout; the real files have not been fetched.
+`dragoman prepare` checks the numbers of pairs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dragoman.data.corpus import Corpus, Files
 from dragoman.data.recipes.recipe import Collected, Fetch, Recipe
 from dragoman.data.recipes.sgm import sgm_to_lines
 
-# Name, address, path inside the archive without the language. Europarl and Common Crawl as in the index of
-# mtdata (Statmt-europarl-7-deu-eng, Statmt-commoncrawl_wmt13-1-deu-eng), which does not list News Commentary
-# v11: its address and path are those of the public scripts (tensorflow/nmt, tensor2tensor).
+# Name, address, path inside the archive without the language. Europarl and Common Crawl are taken from the
+# mtdata index (Statmt-europarl-7-deu-eng, Statmt-commoncrawl_wmt13-1-deu-eng). It does not list News
+# Commentary v11, whose address and path are those of the public scripts (tensorflow/nmt, tensor2tensor).
 TRAINING = (
     ("europarl-v7", "http://www.statmt.org/europarl/v7/de-en.tgz", "europarl-v7.de-en"),
     ("commoncrawl", "http://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz", "commoncrawl.de-en"),
@@ -29,13 +29,13 @@ TRAINING = (
     ),
 )
 
-# sha256 as tensorflow/datasets publishes them (url_checksums/wmt16_translate.txt). None is known of Europarl.
+# sha256 published by tensorflow/datasets (url_checksums/wmt16_translate.txt). None is known for Europarl.
 PUBLISHED = {
     "commoncrawl": "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
     "news-commentary-v11": "cfe8ab047e05043476e498ee765c98e939c7b7d6d294e856344c84476b619d6a",
 }
 
-# The public runs dropped pairs by length alone: repeated and identical ones are among the 4,524,868.
+# The public runs dropped pairs only by length: the 4,524,868 pairs include repeated and identical ones.
 PUBLIC_RULES = {
     "min_words": 1,
     "max_words": 80,
@@ -64,7 +64,7 @@ def collect(folder: Path, fetch: Fetch) -> Collected:
 
 
 def _test_set(name: str, sacrebleu_name: str, folder: Path, fetch: Fetch) -> Corpus:
-    """A test set from the very archive sacreBLEU uses: address, md5 and paths are taken from its list."""
+    """A test set from the archive that sacreBLEU uses. Address, md5 and paths come from sacreBLEU's list."""
     from sacrebleu.dataset import DATASETS
 
     known = DATASETS[sacrebleu_name]

@@ -1,4 +1,4 @@
-"""Documents whose targets are filled in, one format to a file; the name of a document tells which it is."""
+"""Fills in the targets of documents: one file per format, chosen by the document's suffix."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _FORMATS: dict[str, Format] = {
     ".xliff": xliff.fill,
     ".po": po.fill,
 }
-# Documents, subtitles and data whose suffixes are also codes of languages: .srt is Sauri, .ts is Tsonga.
-_RATHER_FILES_THAN_LANGUAGES = frozenset(
+# Suffixes of documents, subtitles and data that are also language codes: .srt is Sauri, .ts is Tsonga.
+_NOT_LANGUAGES = frozenset(
     {"ass", "bak", "bin", "cfg", "csv", "doc", "dot", "log", "msg", "odt", "pot", "sgm", "sh", "srt"}
     | {"sub", "tex", "ts", "xls", "xml", "yml"}
 )
 
 
 def format_of(path: Path, plain: bool = False) -> Format:
-    """What translates this file, by its suffix, or a line at a time if it is `plain`."""
+    """The function that translates this file, chosen by its suffix, or line by line if `plain`."""
     suffix = _suffix(path)
     if plain:
         return lines.fill
@@ -34,10 +34,10 @@ def format_of(path: Path, plain: bool = False) -> Format:
         return known
     if suffix not in ("", ".txt") and not _is_language(suffix):
         raise UsageError(
-            f"files of the kind {suffix} are not known. Known are plain text (.txt, no suffix, or a "
+            f"unknown file type {suffix}. Known are plain text (.txt, no suffix, or a "
             f"language as in news.en), {', '.join(_FORMATS)}; each may be compressed ({', '.join(SUFFIXES)})",
             path=path,
-            hint="convert it to one of these; with --plain each of its lines is translated as text",
+            hint="convert it to one of these, or use --plain to translate each of its lines as text",
         )
     return lines.fill
 
@@ -48,10 +48,10 @@ def is_plain(path: Path, plain: bool = False) -> bool:
 
 def _is_language(suffix: str) -> bool:
     """`.de`, `.zh-Hans` and `.eng_Latn` are; `.html` and `.md` are not."""
-    import langcodes  # here, as the other commands do without: its tables take 0.1 s to load
+    import langcodes  # imported here: its tables take 0.1 s, and only this needs them
 
     name = suffix.removeprefix(".")
-    return name not in _RATHER_FILES_THAN_LANGUAGES and langcodes.tag_is_valid(name)
+    return name not in _NOT_LANGUAGES and langcodes.tag_is_valid(name)
 
 
 def _suffix(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What every format of document has in common: units to translate, and those that are left as they are."""
+"""What all document formats share: a function that fills in targets, and a tally of units."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Translate = Callable[[Sequence[str]], list[str]]  # the translation of each text
 
 @dataclass
 class UnitTally:
-    """Units of a document, or of several."""
+    """Counts the units of one or several documents."""
 
     translated: int = 0
-    left: int = 0  # translated before, or not to be translated
+    left: int = 0  # left as they were: already translated, or not to be translated
 
     def add(self, other: UnitTally) -> None:
         self.translated += other.translated
@@ -23,12 +23,12 @@ class UnitTally:
 
 
 class OutputWriter(Protocol):
-    """Of bytes: a file, plain or compressed, or a pipe."""
+    """Takes bytes: a file, plain or compressed, or a pipe."""
 
     def write(self, content: bytes, /) -> object: ...
 
 
 class Format(Protocol):
-    """Copies a document with its targets filled in; those that have a translation only if asked `again`."""
+    """Copies a document and fills in its targets; `again` also replaces existing translations."""
 
     def __call__(self, source: Path, out: OutputWriter, translate: Translate, again: bool) -> UnitTally: ...

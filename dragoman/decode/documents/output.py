@@ -1,4 +1,4 @@
-"""Where translations go: a file that appears whole, compressed as its name says."""
+"""Output files, which appear only when complete and are compressed according to their suffix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.decode.documents.document import OutputWriter
 
 @contextmanager
 def opened(path: Path) -> Iterator[OutputWriter]:
-    """To write to; takes its name when the block ends well."""
+    """A file to write to; it takes its name only if the block ends without an error."""
     with atomic.replacing(path) as file, _compressing(file, path.suffix.lower()) as stream:
         yield stream
 

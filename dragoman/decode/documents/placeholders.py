@@ -1,8 +1,8 @@
-"""Placeholders, tags and addresses in a text: in its translation there is each of them, unchanged.
+"""Keeps placeholders, tags and web addresses unchanged in translations.
 
-A text is translated whole first, because a sentence in pieces loses its grammar. Only if the model lost or
-changed a placeholder, or put one where it means something else, are the pieces between them translated one by
-one.
+A text is first translated whole, because a sentence in pieces loses its grammar. Only if the model lost or
+changed a placeholder, or moved one to where its meaning changes, are the pieces between placeholders
+translated one by one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dragoman.decode.documents.document import Translate
 
 
 def _braces(depth: int) -> str:
-    """A pattern of braces with others inside. A recursive one would be quadratic in braces left open."""
+    """A pattern of braces nested `depth` deep; a recursive one would be quadratic in braces left open."""
     inside = _braces(depth - 1) if depth else "(?!)"
     return rf"\{{(?:[^{{}}]++|{inside})*+\}}"
 
 
-# A message with others inside, {n, plural, one {# day} other {# days}}, is one placeholder: its words for a
-# program and its words for people cannot be told apart without its whole grammar.
-# Quantifiers are possessive (*+, ++): one that gave back what it took would be quadratic in a tag left open.
+# A nested message, {n, plural, one {# day} other {# days}}, is one placeholder: only its whole grammar tells
+# its keywords from the words to translate.
+# Quantifiers are possessive (*+, ++): with backtracking they would be quadratic in a tag left open.
 _PLACEHOLDER = regex.compile(
     rf"""
       (?P<printf>%(?:\d++\$|\(\w++\))?[-+\#0]*+\d*+(?:\.\d++)?(?:hh?|ll?|[jztL])?[diouxXeEfFgGcrsap@%])
@@ -34,16 +34,16 @@ _PLACEHOLDER = regex.compile(
     """,
     regex.VERBOSE,
 )
-_NAMED = regex.compile(r"%(?:\d+\$|\(|%)")  # %1$s %(x)s %%: they mean the same wherever they stand
+_NAMED = regex.compile(r"%(?:\d+\$|\(|%)")  # %1$s %(x)s %%: their meaning does not depend on position
 _WORD = regex.compile(r"\p{L}")
 
 
-def found_in(text: str) -> Counter[str]:
+def placeholders_in(text: str) -> Counter[str]:
     return Counter(match[0] for match in _PLACEHOLDER.finditer(text))
 
 
 def translate_keeping(texts: Sequence[str], translate: Translate) -> list[str]:
-    """The translation of each text, with its placeholders. What has no word beside them is left as it is."""
+    """Translate texts and keep their placeholders; a text with no word beside them stays as it is."""
     results = list(texts)
     wanted = [number for number, text in enumerate(texts) if _WORD.search(_PLACEHOLDER.sub("", text))]
     for number, translation in zip(wanted, translate([texts[number] for number in wanted]), strict=True):
@@ -56,22 +56,24 @@ def translate_keeping(texts: Sequence[str], translate: Translate) -> list[str]:
 
 
 def _keeps(translation: str, source: str) -> bool:
-    """Does it have the same placeholders, in an order in which they mean the same?"""
-    if found_in(translation) != found_in(source) or _by_place(translation) != _by_place(source):
+    """Whether it has the same placeholders, in an order that keeps their meaning."""
+    if placeholders_in(translation) != placeholders_in(source):
+        return False
+    if _positional(translation) != _positional(source):
         return False
     return _are_nested(translation) or not _are_nested(source)
 
 
-def _by_place(text: str) -> list[str]:
-    """Those that mean something by their place among each other: %s %d, {} {}."""
-    found = [match[0] for match in _PLACEHOLDER.finditer(text) if match["printf"] or match[0] == "{}"]
-    return [placeholder for placeholder in found if not _NAMED.match(placeholder)]
+def _positional(text: str) -> list[str]:
+    """The placeholders whose meaning depends on their position: %s %d, {} {}."""
+    candidates = [match[0] for match in _PLACEHOLDER.finditer(text) if match["printf"] or match[0] == "{}"]
+    return [placeholder for placeholder in candidates if not _NAMED.match(placeholder)]
 
 
 def _are_nested(text: str) -> bool:
-    """Is each tag that is closed one that was opened, and the last one?"""
+    """Whether every closing tag closes one that is still open."""
     is_open: list[str] = []
-    names: Counter[str] = Counter()  # of those open: a search through them would be quadratic in their number
+    names: Counter[str] = Counter()  # of open tags; searching the list instead would be quadratic
     for match in _PLACEHOLDER.finditer(text):
         tag, name = match["tag"], match["name"]
         if not tag or tag.endswith("/>"):
@@ -91,7 +93,7 @@ def _are_nested(text: str) -> bool:
 
 def _piecewise(texts: Sequence[str], translate: Translate) -> list[str]:
     split = [_parts(text) for text in texts]
-    # Even places are text, odd ones placeholders.
+    # Even positions hold text, odd ones placeholders.
     pieces = [piece for parts in split for piece in parts[::2] if _WORD.search(piece)]
     translated = iter(translate(pieces))
     return [
@@ -104,7 +106,7 @@ def _piecewise(texts: Sequence[str], translate: Translate) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Text and placeholders in turn; the first and the last are text."""
+    """Text and placeholders in alternation; the first and last parts are text."""
     parts, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
         parts += [text[end : match.start()], match[0]]

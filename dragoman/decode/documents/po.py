@@ -1,7 +1,7 @@
 """PO: each empty `msgstr` is filled from its `msgid`; placeholders stay.
 
-Of plural forms the first comes from `msgid` and all others from `msgid_plural`: a language with three or more
-needs a human look. Fuzzy entries have a translation that somebody is to look at, and count as translated.
+The first plural form comes from `msgid` and all others from `msgid_plural`: a language with three or more
+forms needs a human check. Fuzzy entries hold a translation that awaits review, and count as translated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dragoman.decode.documents.document import OutputWriter, Translate, UnitTall
 from dragoman.decode.documents.placeholders import translate_keeping
 from dragoman.errors import DataError
 
-_MOST_FORMS = 20  # Arabic, with six, has the most in use
+_MOST_FORMS = 20  # Arabic has six, the most in use
 
 
 def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> UnitTally:
@@ -33,12 +33,12 @@ def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> 
     for entry, _ in wanted:
         entry.flags = [flag for flag in entry.flags if flag != "fuzzy"]
         entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None
-    out.write(_written(catalogue) + b"\n")
+    out.write(_encoded(catalogue) + b"\n")
     return UnitTally(len(wanted), len(catalogue) - len(wanted))
 
 
-def _written(catalogue: polib.POFile) -> bytes:
-    """In its own charset, if it names one that has all the letters of the translations; else in UTF-8."""
+def _encoded(catalogue: polib.POFile) -> bytes:
+    """The file's bytes, in its own charset if that has every letter needed, else in UTF-8."""
     header = next((name for name in catalogue.metadata if name.lower() == "content-type"), "Content-Type")
     named = catalogue.metadata.get(header, "").partition("charset=")[2]
     if named and named != NO_CHARSET:
@@ -48,11 +48,11 @@ def _written(catalogue: polib.POFile) -> bytes:
     return str(catalogue).encode()
 
 
-Gap = tuple[str, Callable[[str], None]]  # a text to translate, and what takes its translation
+Gap = tuple[str, Callable[[str], None]]  # a text to translate, and the function that stores its translation
 
 
 def _gaps(entry: polib.POEntry, forms: int, again: bool) -> list[Gap]:
-    """None, if the entry stays as it is."""
+    """The gaps of an entry; an empty list if the entry stays as it is."""
     has_translation = bool(entry.msgstr) or any(entry.msgstr_plural.values())
     if entry.obsolete or (entry.fuzzy and has_translation and not again):
         return []
@@ -69,12 +69,12 @@ def _gaps(entry: polib.POEntry, forms: int, again: bool) -> list[Gap]:
 
 
 def _plural_forms(catalogue: polib.POFile, path: Path) -> int:
-    """As the header says; two, as in most languages, if it does not."""
+    """The number of plural forms in the header; two, as in most languages, if it names none."""
     named = re.search(r"nplurals\s*=\s*(\d+)", catalogue.metadata.get("Plural-Forms", ""))
     if named and (len(named[1]) > 3 or int(named[1]) > _MOST_FORMS):
         raise DataError(
             f"the header says nplurals={named[1][:20]}; no language has more than six plural forms",
             path=path,
-            hint="mend the Plural-Forms header",
+            hint="correct the Plural-Forms header",
         )
     return max(1, int(named[1])) if named else 2

@@ -1,4 +1,4 @@
-"""TSV: the source in the first column, its translation goes to the second; further columns stay."""
+"""TSV: translates the first column into the second; further columns stay."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dragoman.decode.documents.lines import decoded, groups
 
 def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> UnitTally:
     tally = UnitTally()
-    for some in groups(decoded(files.lines(source), source)):
-        rows = [line.split("\t") for line in some]
+    for texts in groups(decoded(files.lines(source), source)):
+        rows = [line.split("\t") for line in texts]
         wanted = [row for row in rows if row[0].strip() and (again or not "".join(row[1:2]).strip())]
         for row, translation in zip(wanted, translate([row[0] for row in wanted]), strict=True):
             row[1:2] = [translation.replace("\t", " ")]

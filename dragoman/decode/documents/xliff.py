@@ -1,8 +1,8 @@
-"""XLIFF 1.2 and 2.x: targets filled in, inline tags kept.
+"""XLIFF 1.2 and 2.x: fills in targets and keeps inline tags.
 
-The target is a copy of the source in which each stretch of text between two tags is translated by itself:
-tags stay complete and in their order, whatever the model does. The price is that words around a tag inside a
-sentence do not see each other. What is marked `translate="no"` or as protected stays as it is.
+The target is a copy of the source in which each stretch of text between two tags is translated separately:
+tags stay complete and in order, whatever the model does. The price is that the words before and after a tag
+inside a sentence are translated without each other. Text marked `translate="no"` or as protected stays.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> 
     encoding = tree.docinfo.encoding or "UTF-8"
     text: bytes = etree.tostring(tree, encoding=encoding, xml_declaration=True)  # type: ignore[assignment]
     ending = "\n".encode(encoding)
-    out.write(text + ending if ending == b"\n" else text)  # UTF-16 would have to know its order of bytes
+    out.write(text + ending if ending == b"\n" else text)  # in UTF-16 the byte order would matter
     return tally
 
 
@@ -72,10 +72,10 @@ def _parse(path: Path) -> etree._ElementTree:
 
 
 def _places(tree: etree._ElementTree) -> list[tuple[etree._Element, etree._Element]]:
-    """Where targets go: each `trans-unit` or `segment`, with its unit.
+    """The elements that get a target, each `trans-unit` or `segment`, with its unit.
 
-    A list, made before anything is filled in, and without those inside a source: a target is a copy of its
-    source, so each would be found again in the copy, and they would double with every level.
+    The list is complete before anything is filled in, and leaves out elements inside a source: a target is a
+    copy of its source, so they would be found again in the copy and double with every level.
     """
     places = [(unit, unit) for unit in tree.iterfind(".//{*}trans-unit")]
     places += [(segment, _unit_of(segment)) for segment in tree.iterfind(".//{*}segment")]
@@ -89,11 +89,11 @@ def _unit_of(segment: etree._Element) -> etree._Element:
 def _fill_unit(
     place: etree._Element, unit: etree._Element, again: bool, tally: UnitTally
 ) -> Iterator[_Stretch]:
-    """Puts a copy of the source as target into its place; the stretches of it that are to be translated."""
+    """Insert a copy of the source as the target; returns its stretches to translate."""
     source, target = xml.child(place, "seg-source"), xml.child(place, "target")
     if source is None:
         source = xml.child(place, "source")
-    if source is None or _is_closed(unit) or (_is_translated(place, target) and not again):
+    if source is None or _is_excluded(unit) or (_is_translated(place, target) and not again):
         tally.left += 1
         return iter(())
     tally.translated += 1
@@ -107,7 +107,7 @@ def _fill_unit(
 
 
 def _as_target(source: etree._Element, target: etree._Element | None) -> etree._Element:
-    """The source's content with the name, the attributes and the surroundings of a target."""
+    """A copy of the source with the name, attributes and trailing white space of a target."""
     copy = deepcopy(source)
     copy.tag = etree.QName(etree.QName(source).namespace, "target").text
     copy.attrib.clear()
@@ -119,8 +119,8 @@ def _as_target(source: etree._Element, target: etree._Element | None) -> etree._
     return copy
 
 
-def _is_closed(unit: etree._Element) -> bool:
-    """Marked as not to be translated, by itself or around it."""
+def _is_excluded(unit: etree._Element) -> bool:
+    """Whether the unit or an element around it is marked as not to be translated."""
     marks = (element.get("translate") for element in (unit, *unit.iterancestors()))
     return next((mark for mark in marks if mark), "yes") == "no"
 
@@ -132,12 +132,12 @@ def _is_translated(place: etree._Element, target: etree._Element | None) -> bool
 
 
 def _mark(place: etree._Element, target: etree._Element) -> None:
-    """For the translator who opens the file: this came from a machine (XLIFF 2 has no such word).
+    """Mark the target as machine translation for whoever opens the file (XLIFF 2 has no such state).
 
-    What was said of a target that was there before, that somebody approved it for one, is true no longer.
+    Attributes about an earlier target, such as its approval, no longer hold and are removed.
     """
-    for word in ("approved", "subState"):
-        place.attrib.pop(word, "")
+    for attribute in ("approved", "subState"):
+        place.attrib.pop(attribute, "")
     if xml.name_of(place) == "segment":
         place.set("state", "translated")
     else:

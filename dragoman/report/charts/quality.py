@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.explain.details import planned
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import EvaluationRow, Records
 from dragoman.report.charts import thin
@@ -65,9 +66,10 @@ def learning_rate(records: Records, finding: Finding) -> Chart | Missing:
     title = "Learning rate, planned and applied"
     applied = records.steps["learning_rate"]
     traces = []
-    planned = planned_rates(records.facts.settings)
-    if planned is not None:
-        traces.append(line(*planned, "planned", "--muted", dash="dash"))
+    if plan := planned(records.facts.settings):
+        spread = np.linspace(1, plan.settings.steps, thin.MOST - 1).astype(int)
+        steps = np.unique([*spread, plan.settings.warmup_steps or 1])
+        traces.append(line(steps, plan.rates(steps), "planned", "--muted", dash="dash"))
     if thin.is_known(applied):
         steps, rates = thin.where_known(applied, records.steps["step"])
         places = thin.picks(rates)
@@ -77,26 +79,6 @@ def learning_rate(records: Records, finding: Finding) -> Chart | Missing:
     yaxis = axis("learning rate", rangemode="tozero", exponentformat="power")
     note = "Planned is the schedule in the config; applied is what each step used."
     return Chart(title, note, traces, {"xaxis": axis("step"), "yaxis": yaxis}, height=280)
-
-
-def planned_rates(settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Steps and rates of the config's schedule; None for a run that has no such config."""
-    from dragoman import schedule
-    from dragoman.config import Train
-
-    names = ("schedule", "rate", "warmup_steps", "steps")
-    mine = {name: settings.get(f"train.{name}") for name in names}
-    width = settings.get("model.width")
-    if None in mine.values() or not isinstance(width, int) or width < 1:
-        return None
-    try:
-        config = Train.model_validate(mine)
-    except ValueError:  # another version's settings
-        return None
-    updates = np.unique(
-        np.linspace(1, config.steps, thin.MOST - 1).astype(int).tolist() + [config.warmup_steps or 1]
-    )
-    return updates, np.array([schedule.learning_rate(int(update) - 1, config, width) for update in updates])
 
 
 def evaluated(records: Records, name: str) -> tuple[np.ndarray, np.ndarray]:

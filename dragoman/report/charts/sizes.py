@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dragoman import format_units
-from dragoman.explain.duration import PARTS
+from dragoman.explain.details import PARTS
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
 from dragoman.report import units

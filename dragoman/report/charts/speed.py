@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dragoman import format_units
+from dragoman.explain.details import phases_within
 from dragoman.explain.finding import Finding
-from dragoman.explain.step_breakdown import phases_within
 from dragoman.measure.records import PHASES, Records, Table
 from dragoman.report.charts import thin
 from dragoman.report.charts.figure import (

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dragoman import format_units
-from dragoman.explain.counterfactual import link_rate
+from dragoman.explain.details import bytes_of_steps, is_one_machine, link_rate
 from dragoman.explain.finding import Finding
-from dragoman.explain.traffic import bytes_of_steps, is_one_machine
 from dragoman.measure.records import PHASES, Records, Table
 from dragoman.report.charts import thin
 from dragoman.report.charts.figure import Chart, Key, Missing, axis, bars_layout, dots, line, numbers

@@ -1,7 +1,7 @@
-// The translation page. What people and models write is shown with textContent only, never as markup.
+// The translation page. Text from users and models is shown only through textContent, never as markup.
 "use strict";
 
-const WAIT_MS = 250; // after the last key: a request for every letter would be thrown away again
+const WAIT_MS = 250; // after the last key, to avoid a request for every letter
 const RETRY_MS = 1000; // when the server is busy
 const place = (id) => document.getElementById(id);
 const [source, target, state, others, list, model] =
@@ -20,18 +20,18 @@ async function translate() {
   underWay?.abort();
   const text = source.value;
   if (!text.trim()) return show({ text: "", alternatives: [] }, "");
-  const own = (underWay = new AbortController());
+  const controller = (underWay = new AbortController());
   target.classList.add("old");
   const began = performance.now();
   try {
-    const answer = await ask(text, own.signal);
+    const answer = await request(text, controller.signal);
     if (answer) show(answer, `${Math.round(performance.now() - began)} ms`);
   } catch (error) {
-    if (error.name !== "AbortError") complain("The server cannot be reached.");
+    if (error.name !== "AbortError") showError("The server cannot be reached.");
   }
 }
 
-async function ask(text, signal) {
+async function request(text, signal) {
   const headers = { "Content-Type": "application/json" };
   if (token) headers.Authorization = `Bearer ${token}`;
   const body = JSON.stringify({ text, model: model.value, alternatives: wanted });
@@ -40,14 +40,14 @@ async function ask(text, signal) {
   place("access").hidden = response.status !== 401;
   if (response.ok) return answer.translations[0];
   if (response.status === 429) later(RETRY_MS);
-  complain(answer.error);
+  showError(answer.error);
   return null;
 }
 
-function show(translation, words) {
+function show(translation, message) {
   target.textContent = translation.text;
   target.classList.remove("old");
-  state.textContent = words;
+  state.textContent = message;
   state.classList.remove("bad");
   place("copy").hidden = !translation.text;
   const different = [...new Set(translation.alternatives.map((other) => other.text))]
@@ -56,7 +56,7 @@ function show(translation, words) {
   others.hidden = !different.length;
 }
 
-// Choosing one exchanges it with the translation shown.
+// Clicking an alternative swaps it with the translation shown.
 function alternative(text) {
   const button = document.createElement("button");
   button.type = "button";
@@ -69,8 +69,8 @@ function alternative(text) {
   return item;
 }
 
-function complain(words) {
-  state.textContent = words;
+function showError(message) {
+  state.textContent = message;
   state.classList.add("bad");
 }
 
@@ -80,7 +80,7 @@ async function copy() {
     await navigator.clipboard.writeText(target.textContent);
     state.textContent = "Copied";
   } catch {
-    getSelection().selectAllChildren(target); // a page without https may not copy: the user can, with one key
+    getSelection().selectAllChildren(target); // a page without https may not copy, so select for the user
     state.textContent = "Selected; copy it with your keyboard";
   }
 }
@@ -128,7 +128,7 @@ place("theme").addEventListener("click", () => {
 place("access").addEventListener("submit", (event) => {
   event.preventDefault();
   token = place("token").value;
-  sessionStorage.setItem("token", token); // gone with the tab
+  sessionStorage.setItem("token", token); // forgotten when the tab closes
   later(0);
 });
 document.addEventListener("keydown", (event) => {
@@ -138,4 +138,4 @@ document.addEventListener("keydown", (event) => {
 
 useTheme(localStorage.getItem("theme"));
 nameLanguages();
-if (source.value) typed(); // a browser that came back to the page kept what was typed
+if (source.value) typed(); // going back to the page, browsers keep the typed text

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dragoman.decode.documents.placeholders import found_in, translate_keeping
+from dragoman.decode.documents.placeholders import placeholders_in, translate_keeping
 
 MESSAGE = "{n, plural, =1 {one day} other {# days}}"
 
@@ -23,7 +23,7 @@ class Model:
     def _translate(self, text: str) -> str:
         if self.careless:
             return text.upper()
-        kept = found_in(text)
+        kept = placeholders_in(text)
         return " ".join(word if word in kept else word.upper() for word in text.split(" "))
 
 
@@ -44,7 +44,7 @@ class Model:
     ],
 )
 def test_placeholders_are_seen(text: str, placeholders: list[str]) -> None:
-    assert sorted(found_in(text).elements()) == sorted(placeholders)
+    assert sorted(placeholders_in(text).elements()) == sorted(placeholders)
 
 
 def test_a_translation_that_kept_them_is_taken_whole() -> None:
@@ -90,10 +90,10 @@ def test_a_placeholder_where_it_means_something_else_is_not_taken(
 
     (result,) = translate_keeping([text], model)
     assert (result == translation) == is_taken
-    assert found_in(result) == found_in(text)
+    assert placeholders_in(result) == placeholders_in(text)
 
 
 def test_braces_left_open_cost_no_more_than_their_number() -> None:
     """A pattern that calls itself took minutes for ten thousand. The suite's time limit is the test."""
-    assert not found_in("{" * 100_000)
-    assert list(found_in("{" * 100 + MESSAGE)) == [MESSAGE]
+    assert not placeholders_in("{" * 100_000)
+    assert list(placeholders_in("{" * 100 + MESSAGE)) == [MESSAGE]

@@ -1,4 +1,4 @@
-"""The requests for a translation that are under way, and how many of them one client may have."""
+"""Limits how many translation requests are under way, in all and for one client."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import busy
 
 
-class Places:
-    """A request has a place from when all of it arrived until it is translated.
+class Slots:
+    """A request holds a slot from the arrival of its last byte until it is translated.
 
-    Neither those who send slowly nor those who do not read their answer keep a place from others.
+    So neither a client that sends slowly nor one that does not read its answer takes a slot from others.
     """
 
     def __init__(self, limits: Limits, metrics: Metrics):
@@ -25,9 +25,9 @@ class Places:
 
     @contextmanager
     def held(self, client: str, characters: int) -> Iterator[None]:
-        """For the time of the block; refuses if there is no place."""
+        """Hold a slot during the block; refuses if none is free."""
         self._check("requests", self._requests, client, 1, self._limits.requests)
-        # What needs no translating needs no room: an empty text is always answered.
+        # An empty text needs no translating, so it is answered however many characters are waiting.
         self._check("characters", self._characters, client, characters, self._limits.waiting_characters)
         self._count(client, 1, characters)
         try:
@@ -45,6 +45,6 @@ class Places:
     def _count(self, client: str, requests: int, characters: int) -> None:
         self._requests[client] += requests
         self._characters[client] += characters
-        if not self._requests[client]:  # clients come and go: only those with a request are kept
+        if not self._requests[client]:  # keep only clients with a request
             del self._requests[client], self._characters[client]
         self._metrics.requests_under_way = self._requests.total()

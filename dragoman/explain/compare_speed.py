@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs, which was faster and by which phase, which is better."""
+"""Which of two runs makes its steps faster, and by which phase."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from dragoman.explain.placement import longest
 from dragoman.explain.step_breakdown import StepParts, mean, settled, step_parts
-from dragoman.explain.time_outside_steps import event_seconds
 from dragoman.measure.records import Records
-from dragoman.report.compare_facts import FactDifference, facts_and_settings
-from dragoman.report.compare_quality import ComparedScore, scores
-from dragoman.report.compare_why import why
 
 Side = Literal["a", "b"]
 SAME_TOKENS = 0.02  # steps whose tokens differ by less are compared as they are
@@ -40,46 +35,8 @@ class Speed(BaseModel):
     phases: list[PhaseSpeed] = []
 
 
-class RunComparison(BaseModel):
-    schema_version: int = 1
-    a: str  # names
-    b: str
-    machines: list[FactDifference]  # ranks, hosts, device, data
-    settings: list[FactDifference]
-    speed: Speed
-    outside_steps: list[PhaseSpeed]  # seconds of the whole run in evaluation, checkpoints and start-up
-    quality: list[ComparedScore]
-    why: list[str]  # the slower run, in words
-
-
-def compare(a: Records, b: Records) -> RunComparison:
-    names = _names(a, b)
-    placed = longest(a), longest(b)
-    judged = placed[0].records, placed[1].records
-    speed = _speed(*judged)
-    facts, settings = facts_and_settings((a, judged[0]), (b, judged[1]))
-    outside = [_outside(kind, a, b) for kind in ("startup", "evaluation", "checkpoint")]
-    return RunComparison(
-        a=names[0],
-        b=names[1],
-        machines=facts,
-        settings=settings,
-        speed=speed,
-        outside_steps=[row for row in outside if row.a_seconds or row.b_seconds],
-        quality=scores(a, b),
-        why=[
-            *why(speed, names, *judged),
-            *(f"{name}: {side.others}" for name, side in zip(names, placed, strict=True) if side.others),
-        ],
-    )
-
-
-def _names(a: Records, b: Records) -> tuple[str, str]:
-    first, second = a.facts.name or "the first run", b.facts.name or "the second run"
-    return (f"{first} (first)", f"{second} (second)") if first == second else (first, second)
-
-
-def _speed(a: Records, b: Records) -> Speed:
+def compare_speed(a: Records, b: Records) -> Speed:
+    """Seconds of a step, or of as many tokens where steps differ in size, whole and by phase."""
     parts, tokens = (step_parts(a), step_parts(b)), (_tokens(a), _tokens(b))
     rates = [t / p.seconds if p and t else None for p, t in zip(parts, tokens, strict=True)]
     speed = Speed(
@@ -144,7 +101,3 @@ def _joined(phases: dict[str, float | None]) -> dict[str, float | None]:
     known = [seconds for name in causes if (seconds := phases[name]) is not None]
     rest = {name: seconds for name, seconds in phases.items() if name not in causes}
     return {"exchange": sum(known), **rest} if causes else rest
-
-
-def _outside(kind: str, a: Records, b: Records) -> PhaseSpeed:
-    return PhaseSpeed(phase=kind, a_seconds=event_seconds(a, kind), b_seconds=event_seconds(b, kind))

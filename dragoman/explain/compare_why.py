@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from dragoman import format_units
 from dragoman.explain import cores
+from dragoman.explain.compare_speed import PhaseSpeed, Speed
+from dragoman.explain.counterfactual import link_rate
+from dragoman.explain.device import peak_flops
 from dragoman.explain.step_breakdown import step_parts
 from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
-
-if TYPE_CHECKING:
-    from dragoman.report.compare import PhaseSpeed, Speed
 
 WORTH_SAYING = 0.10  # of the difference
 _PHASE_WORDS = {
@@ -81,7 +78,7 @@ def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
         return f"{slow_name} waited for {late}." if late else ""
     if phase.startswith("exchange"):
         facts: list[tuple[str, Callable[[Records], float | None], Callable[[float], str]]] = [
-            ("the link was measured at", _link, format_units.rate),
+            ("the link was measured at", link_rate, format_units.rate),
             ("each host sent per step", sent_per_step, format_units.size),
             ("hosts:", lambda records: len(records.facts.hosts) or None, format_units.count),
             ("ranks:", lambda records: records.facts.ranks, format_units.count),
@@ -90,7 +87,7 @@ def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
         return shared
     elif phase in ("forward", "backward"):
         facts = [
-            ("the devices' measured peak was", _peak, format_units.flops),
+            ("the devices' measured peak was", peak_flops, format_units.flops),
             ("parameters:", _parameters, format_units.count),
         ]
     else:
@@ -99,7 +96,7 @@ def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
     for what, read, write in facts:
         mine, other = read(slow), read(fast)
         # A faster device or link slows nobody, nor does a smaller model.
-        explains = (mine or 0.0) < (other or 0.0) if read in (_peak, _link) else True
+        explains = (mine or 0.0) < (other or 0.0) if read in (peak_flops, link_rate) else True
         explains = (mine or 0.0) > (other or 0.0) if read is _parameters else explains
         if mine and other and explains and abs(mine / other - 1) > WORTH_SAYING:
             said.append(f"{what} {write(mine)} against {write(other)}")
@@ -121,20 +118,6 @@ def _shared_cores(slow: Records, fast: Records, slow_name: str) -> str:
     against = f" against {format_units.share(other.share)}" if other else ""
     got = f"{slow_name} got {format_units.share(mine.share)} of the CPU time that it wanted{against}"
     return f"{got}: {cores.who(slow)}."
-
-
-def _link(records: Records) -> float | None:
-    return _median(records, "link", "bits_per_second")
-
-
-def _peak(records: Records) -> float | None:
-    return _median(records, "peak", "flops_per_second")
-
-
-def _median(records: Records, kind: str, name: str) -> float | None:
-    found = [probe.numbers.get(name, np.nan) for probe in records.probes_of(kind)]
-    known = [value for value in found if np.isfinite(value)]
-    return float(np.median(known)) if known else None
 
 
 def _capital(text: str) -> str:

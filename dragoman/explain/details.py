@@ -1,0 +1,21 @@
+"""What reports show of a run's records beside its findings, read as the answers read it.
+
+`report` knows the findings, their questions, comparisons, and these names; the rest of `explain` may change.
+"""
+
+from dragoman.explain.counterfactual import link_rate
+from dragoman.explain.course import planned
+from dragoman.explain.duration import PARTS
+from dragoman.explain.placement import longest
+from dragoman.explain.step_breakdown import phases_within
+from dragoman.explain.traffic import bytes_of_steps, is_one_machine
+
+__all__ = [
+    "PARTS",
+    "bytes_of_steps",
+    "is_one_machine",
+    "link_rate",
+    "longest",
+    "phases_within",
+    "planned",
+]

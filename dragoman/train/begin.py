@@ -1,0 +1,67 @@
+"""The state a run begins with: new, with another model's weights, or as its checkpoint has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dragoman.checkpoint import saved_model
+from dragoman.data.batches import Batches, StepSize
+from dragoman.data.store import DataSet
+from dragoman.model import Transformer
+from dragoman.sync.agree import done_by_main
+from dragoman.sync.topology import Placement
+from dragoman.sync.world import World
+from dragoman.train import optimizer, resume
+from dragoman.train.reconcile import Reconciled
+from dragoman.train.state import State
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a rank has before its first step."""
+
+    state: State  # its weights are rank 0's alone until the exchange sends them to all
+    batches: Batches
+    lines: list[str]  # worth telling people; on rank 0
+
+
+def begin(reconciled: Reconciled, data: DataSet, placement: Placement) -> Beginning:
+    """The model, its optimizer and its data at the step to begin with. Collective."""
+    job, settings, world = reconciled.job, reconciled.job.settings, placement.world
+    torch.manual_seed(settings.train.seed)
+    model = Transformer(settings.model, len(data.tokenizer)).to(world.device)
+    state = State(settings, model, optimizer.build(model, settings.train))
+    lines: list[str] = []
+    if reconciled.step is not None:
+        lines = resume.restore(state, job.folder, reconciled.step, placement)  # collective
+    elif job.start_from:
+        lines = _take_over(job.start_from, model, world)  # collective
+    size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
+    batches = Batches(data, size, settings.train.seed)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return Beginning(state, batches, [*lines, _size_line(size, world, parameters)])
+
+
+def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:
+    """Puts another model's weights into rank 0's model; lines for people. Collective."""
+    other = done_by_main(world, lambda: saved_model.load([origin], world.device))  # collective
+    if not other:
+        return []
+    model.load_state_dict(other.model.state_dict())
+    return [*saved_model.note_on_newer(origin), f"weights from {origin}"]
+
+
+def _size_line(size: StepSize, world: World, parameters: int) -> str:
+    """The arithmetic of a step, so that nobody has to guess it."""
+    return (
+        f"{parameters:,} parameters; a step is {size.step:,} {size.unit} in {size.microbatches} microbatches "
+        f"over {world.size} rank{'s' if world.size > 1 else ''} on {world.device.type}"
+        + _idle(world.size - size.microbatches)
+    )
+
+
+def _idle(ranks: int) -> str:
+    return f": {ranks} rank{'s are' if ranks > 1 else ' is'} idle" if ranks > 0 else ""

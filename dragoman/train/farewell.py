@@ -1,0 +1,73 @@
+"""The end of a run: the last writes, what people are told, and the error of one that failed."""
+
+from __future__ import annotations
+
+import shlex
+
+from dragoman.errors import DragomanError
+from dragoman.sync.world import World
+from dragoman.train.job import TrainingJob
+from dragoman.train.outputs import Outputs
+from dragoman.train.state import State
+from dragoman.train.stopping import StopReason
+from dragoman.train.view import View
+
+
+def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, world: World) -> None:
+    """Waits until everything is written and says how the run went; raises what went wrong. Collective."""
+    _complete(outputs, reason)  # collective
+    if outputs.saver.failure:
+        raise outputs.saver.failure
+    _say_end(job, state, reason, outputs.view)
+    if reason == StopReason.DIVERGED and world.is_main:
+        raise _diverged(state, job)
+
+
+def _complete(outputs: Outputs, reason: StopReason) -> None:
+    """The last checkpoint and the last rows are on disk. Collective."""
+    saver, recorder = outputs.saver, outputs.recorder
+    saver.wait()
+    for written in saver.take_written():
+        recorder.event("writing", *written)
+    recorder.checkpoint_files(saver.files)
+    recorder.close(reason)  # collective
+    if recorder.failure:
+        outputs.view.say(f"the records are not complete: {recorder.failure}")
+
+
+def _say_end(job: TrainingJob, state: State, reason: StopReason, shown: View) -> None:
+    if reason == StopReason.PATIENCE:
+        shown.say(
+            f"No improvement in {state.config.evaluate.patience} evaluations (evaluate.patience): stopping."
+        )
+    if reason in (StopReason.FINISHED, StopReason.PATIENCE):
+        shown.say(f"Finished training: {state.step:,} steps, {state.pairs:,} pairs")
+    if state.step:
+        shown.say(
+            f"Average time per step {state.seconds / state.step:.4f} s, "
+            f"{state.target_tokens / state.seconds:,.0f} target tokens/s"
+        )
+    if best := state.best():
+        shown.say(best.best_by(state.config.evaluate.metric))
+    run = shlex.quote(str(job.folder.path))
+    if best and reason == StopReason.STOPPED and not state.is_scored:
+        newest = shlex.quote(str(job.folder.checkpoint(state.step)))
+        shown.say(f"Step {state.step:,} is not scored. To use it: dragoman translate {newest}")
+    shown.say(f"How it went: dragoman report {run}")
+    if reason != StopReason.DIVERGED:
+        shown.say(f'Try it: echo "..." | dragoman translate {run}')
+    if reason == StopReason.STOPPED:
+        is_asked_for = state.step == state.config.train.stop_at
+        why = ", as train.stop_at asks" if is_asked_for else f". To go on: {job.command}"
+        shown.say(f"Stopped at step {state.step:,}, saved{why}")
+
+
+def _diverged(state: State, job: TrainingJob) -> DragomanError:
+    steps = job.folder.checkpoint_steps()
+    kept = f"the checkpoint of step {steps[-1]:,} is intact" if steps else "there is no checkpoint yet"
+    rate = state.config.train.rate
+    return DragomanError(
+        f"diverged: {state.bad_in_a_row} steps in a row had a gradient that is not finite; {kept}",
+        path=job.folder.path,
+        hint=f"a lower train.rate (now {rate:g}), more train.warmup_steps or train.clip_norm=1.0",
+    )

@@ -1,0 +1,101 @@
+"""All that a rank measures, shows and writes, opened before its first step and closed after its last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman import atomic, config
+from dragoman.config import Training
+from dragoman.data.store import DataSet
+from dragoman.measure import database, provenance
+from dragoman.measure.phases import Phases
+from dragoman.measure.recorder import Recorder
+from dragoman.measure.tensorboard import Curves, TensorBoardCurves
+from dragoman.measure.writer import FileWriter, RecordWriter
+from dragoman.sync import diloco
+from dragoman.sync.agree import done_by_main
+from dragoman.sync.topology import Placement
+from dragoman.sync.world import World
+from dragoman.train import fitting, open_records, stopping
+from dragoman.train.fitting import Costs
+from dragoman.train.job import TrainingJob
+from dragoman.train.saver import Saver, main_saver, replica_saver
+from dragoman.train.state import State
+from dragoman.train.view import View, view
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """Curves and view do nothing on ranks other than 0. Nor does the saver, except on the first rank of each
+    of DiLoCo's replicas."""
+
+    saver: Saver
+    curves: Curves
+    view: View
+    phases: Phases
+    recorder: Recorder
+    settings_file: Path | None  # rank 0 keeps the settings there
+
+    def tell_fitted(self, settings: Training, costs: Costs) -> None:
+        """Notes the settings with which the run ends in time, before the first checkpoint that has them."""
+        if self.settings_file:
+            atomic.write(self.settings_file, config.text(settings).encode())
+        self.recorder.facts(settings=dict(config.flat(settings)))
+        self.view.plan(settings.train.steps)
+        for line in fitting.lines(settings, costs):
+            self.view.say(line)
+
+
+@contextmanager
+def open_outputs(job: TrainingJob, data: DataSet, state: State, placement: Placement) -> Iterator[Outputs]:
+    """The outputs of this rank, for as long as the block lasts. Collective."""
+    world = placement.world
+    files = done_by_main(world, lambda: _open_files(job, data, state, world))  # collective
+    curves, shown, writer = files or (Curves(), View(), RecordWriter())
+    phases = open_records.phases(placement)
+    name = job.folder.path.name
+    recorder = open_records.recorder(name, state, data, placement, phases, writer)  # collective
+    try:
+        yield Outputs(
+            saver=_saver(job, data, placement),
+            curves=curves,
+            view=shown,
+            phases=phases,
+            recorder=recorder,
+            settings_file=job.folder.config if world.is_main else None,
+        )
+    except BaseException:
+        recorder.abandon()
+        raise
+    finally:
+        curves.close()
+        shown.close()
+
+
+def _open_files(
+    job: TrainingJob, data: DataSet, state: State, world: World
+) -> tuple[Curves, View, RecordWriter]:
+    """What rank 0 alone writes besides checkpoints."""
+    folder, parameters = job.folder, sum(parameter.numel() for parameter in state.model.parameters())
+    folder.path.mkdir(parents=True, exist_ok=True)
+    atomic.write(folder.config, config.text(job.settings).encode())
+    atomic.write(folder.provenance, provenance.describe(job.command, world, data, parameters).encode())
+    curves = TensorBoardCurves(folder.tensorboard, state.step + 1)
+    shown = view(folder.log, job.settings.train.steps, state.step, job.is_forwarded)
+    # A run that has ended by itself has its records: its end is not the time of a second look.
+    reason = stopping.before_first_step(state)
+    is_over = reason is not None and reason == database.last_reason(folder.records)
+    return curves, shown, RecordWriter() if is_over else FileWriter(folder.records)
+
+
+def _saver(job: TrainingJob, data: DataSet, placement: Placement) -> Saver:
+    """Rank 0 saves the model, the first rank of each other replica what that keeps for itself."""
+    rank = placement.world.rank
+    if placement.world.is_main:
+        return main_saver(job.folder, data.tokenizer.model, placement.world.size, data.card.fingerprint)
+    replicas = diloco.replicas(job.settings.sync, placement.topology)
+    is_first = bool(replicas) and replicas.index(replicas[rank]) == rank
+    return replica_saver(job.folder, replicas[rank]) if is_first else Saver()
