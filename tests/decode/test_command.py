@@ -137,8 +137,8 @@ def test_a_reader_that_has_enough_is_no_error_to_speak_of(run: Path) -> None:
     ("words", "facts"),
     [
         (["-o", "x"], ["-o"]),
-        (["a.po", "--json"], ["--json"]),
-        (["a.txt", "--best", "2", "-o", "x"], ["--best"]),
+        (["a.po", "--json"], ["a.po:", "JSON"]),
+        (["a.txt", "--best", "2", "-o", "x"], ["2", "-o"]),
         (["--best", "9"], ["9", "4"]),
         (["a.txt", "-o", "a.txt"], ["a.txt"]),
         (["a.txt", "none.txt"], ["none.txt"]),

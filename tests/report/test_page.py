@@ -58,7 +58,7 @@ def test_holds_every_answer_with_verdict_numbers_advice_and_evidence(rich: str) 
         assert finding.answer in text
         assert f'id="{finding.id}" class="answer" data-verdict="{finding.verdict}"' in rich
         assert all(part in text for part in [*finding.advice, *finding.evidence])
-        assert finding.verdict == "stated" or summary.verdict_words(finding) in text
+        assert finding.verdict == "stated" or summary.verdict(finding).words in text
     assert summary.recording_cost(build.rich()) in text and not lacking(text, "7.2 s")
     assert "train.warmup_steps" in text
     assert "packages.torch" in text

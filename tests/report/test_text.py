@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from dragoman.explain.finding import QUESTIONS
+from dragoman.explain.questions import QUESTIONS
 from dragoman.report import markdown, summary, text, units
 from tests.facts import lacking
 from tests.report import build
@@ -24,7 +24,7 @@ def test_answers_fit_80_columns_without_colours() -> None:
         assert finding.question in flat
         assert finding.answer in flat
         assert all(advice in flat for advice in finding.advice)
-        assert finding.verdict == "stated" or f"[{summary.verdict_words(finding)}]" in flat
+        assert finding.verdict == "stated" or f"[{summary.verdict(finding).words}]" in flat
     assert not lacking(flat, f"{units.label('gain_if_doubled_bleu')} 0.48", "0.2", "0.8")
     assert summary.recording_cost(build.rich(200)) in flat and not lacking(flat, "7.2 s")
 
@@ -32,8 +32,8 @@ def test_answers_fit_80_columns_without_colours() -> None:
 def test_verdicts_are_coloured_on_a_terminal() -> None:
     shown = printed(build.rich(200), build.findings(), width=80, force_terminal=True, color_system="standard")
     (network,) = [finding for finding in build.findings() if finding.id == "network"]
-    assert summary.tone(network) == "bad"
-    assert f"\x1b[1;31m[{summary.verdict_words(network)}]" in shown
+    assert summary.verdict(network).tone == "bad"
+    assert f"\x1b[1;31m[{summary.verdict(network).words}]" in shown
 
 
 def test_markup_in_names_is_shown_as_it_is() -> None:
@@ -43,7 +43,7 @@ def test_markup_in_names_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize("make", [build.empty, build.minimal, build.holes])
 def test_gaps_stop_neither_text_nor_markdown(make) -> None:
     for form in (printed(make(), build.unknowns()), markdown.render(make(), build.unknowns())):
-        assert all(question in form for question in QUESTIONS.values())
+        assert all(question.wording in form for question in QUESTIONS.values())
 
 
 def test_markdown_holds_every_answer() -> None:
