@@ -1,1 +1,1 @@
-"""Answers to the questions about a run: pure functions from records to findings. No torch here."""
+"""Answers the questions about a run: pure functions from records to findings, without torch."""

@@ -1,12 +1,12 @@
-"""The network's part in a step of which only the whole is known: bounds from bytes, link, GPU and power.
+"""The network's part in a step whose phases were not recorded: bounds from bytes, link, GPU and power.
 
-DDP sends while the last microbatch's backward runs, and backward is two thirds of computing. So of an
-exchange of T seconds at most two thirds of the computing C can be hidden:
+DDP sends during the backward of the last microbatch, and backward is two thirds of computing. So an exchange
+of T seconds can be hidden behind at most two thirds of the computing C:
 
     S = C + T - hidden,  0 <= hidden <= 2/3 C   ->   S - T <= C <= 3 (S - T)
 
-and without the exchange the step would be S / C times faster: at least S / 3(S - T), at most S / (S - T).
-Where the cost model bounds C by itself, S / C follows from that; where both are known they must agree.
+Without the exchange the step would be S / C times faster: at least S / 3(S - T), at most S / (S - T). If the
+cost model bounds C on its own, S / C follows from that; if both bounds are known, they must agree.
 """
 
 from __future__ import annotations
@@ -29,32 +29,34 @@ from dragoman.explain.step_breakdown import StepParts
 from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
 
-# An order names one of two bonded ports, or one direction of two. A run that sends more than twice that is on
-# another link than the one that somebody had in mind.
+# An ordered rate may be that of one of two bonded ports, or of one direction. A run that sends over twice as
+# much is on a different link.
 ORDER_IS_WRONG = 2.0
-# Ports as machines have them, in bits per second. A port that is full all step long carries 94 % of its rate
-# in payload; a step holds a little computing besides. Other causes of waiting give such a rate by chance.
+# The rates of common ports, in bits per second. A port that is full during the whole step carries 94 % of its
+# rate as payload, and a step also contains a little computing. Other waits give such a rate only by chance.
 PORTS = (10e6, 100e6, 1e9, 10e9, 25e9, 40e9, 100e9)
 PORT_FILLED = (0.7, 1.0)
-HARDLY_COMPUTES = 3.0  # a step that is so many times its computing is filled by something else
-# A step has moments of computing. One reading that shows such a moment contradicts a single other witness if
-# there are fewer of them than one in ten.
+HARDLY_COMPUTES = 3.0  # a step this many times as long as its computing is filled by something else
+# Every step has moments of computing. If they are rarer than one in ten, a single reading that shows one
+# contradicts other evidence.
 RARE_MOMENT = 10.0
-MANY_TIMES = 100.0  # no figure is worth reading from here on
-PLAUSIBLE_SHARE = 0.9  # of the least time of computing by the cost model: a shorter step is a slip
-NOT_RIGHT = "its time (steps per second?), the batch or the GPU is not right"
+MANY_TIMES = 100.0  # larger figures are not worth giving
+PLAUSIBLE_SHARE = 0.9  # of the least computing time by the cost model: a shorter step must be an error
+NOT_RIGHT = "the step time (or is it steps per second?), the batch or the GPU must be wrong"
 NEEDED = "Needed: the link's rate, the GPUs' power in training, or the GPU's type, batch and parameters."
-MEASURE = "measure what the link carries: `iperf3 -s` on one machine, `iperf3 -c` with its name on the other"
+MEASURE = (
+    "measure the link: `iperf3 -s` on one machine, `iperf3 -c HOST` with that machine's name on the other"
+)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How many times faster the step would be without the exchange: least, most; and why."""
+    """How many times faster the step would be without the exchange, at least and at most, and why."""
 
     low: float
     high: float
     why: str
-    wire_seconds: float | None = None  # what the bytes take at the rate that was named
+    wire_seconds: float | None = None  # the time that the bytes take at the rate given
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,10 @@ class Judgement:
     opening: str
     link: Bounds | None
     computing: Bounds | None
-    port: float | None = None  # bits per second of the one that was full, where it is not the one ordered
+    port: float | None = None  # bits per second of the port that was full, if it is not the one ordered
 
     def range(self) -> tuple[float, float] | None:
-        """What all that is known leaves; None where it is nothing or contradicts itself."""
+        """Returns the bounds from all evidence; None if there is none or it is contradictory."""
         sides = [side for side in (self.link, self.computing) if side]
         if not sides:
             return None
@@ -77,10 +79,11 @@ class Judgement:
 def from_link(
     records: Records, parts: StepParts, gpu: GpuUse | None, numbers: dict[str, float], evidence: list[str]
 ) -> Finding:
+    """Returns the finding about the network of a run whose phases were not recorded."""
     moved = _moved(records)
     if not moved:
-        because = "the phases of a step were not recorded, and neither were the bytes of an exchange"
-        because += " (needed: the parameters, or their gradients' bytes)"
+        because = "neither the phases of a step nor the bytes of an exchange were recorded"
+        because += " (needed: the number of parameters, or the bytes of their gradients)"
         return unknown("network", because, numbers).model_copy(update={"evidence": evidence})
     judgement = judge(records, parts, gpu)
     numbers |= known(implied_bits_per_second=8 * moved / parts.seconds)
@@ -95,7 +98,7 @@ def from_link(
     if judgement.port:
         numbers |= known(link_bits_per_second=judgement.port)
         evidence = [line for line in evidence if not line.startswith("link_bits_per_second")]
-        evidence.append("link_bits_per_second: of the port that the steps filled, by their bytes and seconds")
+        evidence.append("link_bits_per_second: the port that the steps filled, from their bytes and seconds")
     if limits := judgement.range():
         numbers |= known(speedup_without_exchange_low=limits[0], speedup_without_exchange_high=limits[1])
     if records.facts.computing_seconds:
@@ -113,36 +116,35 @@ def from_link(
 
 
 def judge(records: Records, parts: StepParts, gpu: GpuUse | None) -> Judgement:
+    """Judges the network by the bounds from link, cost model and GPUs."""
     if least := impossible(records, parts):
-        shorter = (
-            f"for a step cannot be shorter than the {format_units.seconds(least)} that its computing takes"
-        )
-        return Judgement("unknown", f"Unknown, {shorter}; {NOT_RIGHT}", _by_link(records, parts), None)
+        longer = f"computing alone takes at least {format_units.seconds(least)}, longer than the step"
+        return Judgement("unknown", f"Unknown: {longer}, so {NOT_RIGHT}", _by_link(records, parts), None)
     link, computing = _by_link(records, parts), _by_computing(records, parts)
     if port := _full_port(records, parts, link, computing, gpu):
         ordered = format_units.rate(_ordered(records))
-        why = f"that is what a {format_units.rate(port)} port carries, not the {ordered} ordered"
+        why = f"this is what a {format_units.rate(port)} port carries, not the {ordered} ordered"
         filled = Bounds(*bounds(parts.seconds, parts.seconds), why)
-        return Judgement("bottleneck", "Yes, by the rate that the steps reached", filled, computing, port)
+        return Judgement("bottleneck", "Yes, judging by the rate of the steps", filled, computing, port)
     verdict, opening = _verdict(link, computing, gpu)
     return Judgement(verdict, opening, link, computing)
 
 
 def most_computing(records: Records, parts: StepParts) -> float | None:
-    """The largest share of a step that computing can fill, where the cost model tells; at most 1."""
+    """Returns the largest share of a step that computing can fill, if the cost model gives it; at most 1."""
     if not records.facts.computing_seconds or impossible(records, parts):
         return None
     return min(1.0, records.facts.computing_seconds[1] / parts.seconds)
 
 
 def impossible(records: Records, parts: StepParts) -> float | None:
-    """The least seconds of computing, if the step is shorter than that; None where all is well."""
+    """Returns the least seconds of computing if the step is shorter than that, else None."""
     least = records.facts.computing_seconds[0] if records.facts.computing_seconds else 0.0
     return least if parts.seconds < PLAUSIBLE_SHARE * least else None
 
 
 def bounds(step_seconds: float, exchange_seconds: float) -> tuple[float, float]:
-    """How many times faster the step would be without an exchange of so many seconds: least, most."""
+    """Returns how many times faster, at least and at most, the step would be without this exchange."""
     left = max(step_seconds - exchange_seconds, 0.01 * step_seconds)
     return max(1.0, step_seconds / (3 * left)), step_seconds / left
 
@@ -169,14 +171,14 @@ def _by_link(records: Records, parts: StepParts) -> Bounds | None:
     high = bounds(parts.seconds, 8 * moved / slowest)[1]
     why = f"at {format_units.rate(named)} that takes {format_units.seconds(8 * moved / named)}"
     if reached > named:
-        why += f" (the step reached {format_units.rate(reached)}, so the link carries more than that rate)"
+        why += f" (the step reached {format_units.rate(reached)}, so the link carries more)"
     return Bounds(low, high, why, 8 * moved / named)
 
 
 def _full_port(
     records: Records, parts: StepParts, link: Bounds | None, computing: Bounds | None, gpu: GpuUse | None
 ) -> float | None:
-    """The rate of a slower port than was ordered, if the steps reached it and nothing else fills them."""
+    """Returns the rate of a port slower than the one ordered, if the steps filled it and nothing else did."""
     moved, ordered = _moved(records), _ordered(records)
     if not moved or not ordered or link_rate(records) or not link or link.high >= BOTTLENECK:
         return None
@@ -196,40 +198,40 @@ def _by_computing(records: Records, parts: StepParts) -> Bounds | None:
     if not records.facts.computing_seconds:
         return None
     low, high = records.facts.computing_seconds
-    why = f"computing takes {format_units.seconds(low)} to {format_units.seconds(high)} by the cost model"
+    why = f"by the cost model, computing takes {format_units.seconds(low)} to {format_units.seconds(high)}"
     return Bounds(max(1.0, parts.seconds / high), max(1.0, parts.seconds / low), why)
 
 
 def _verdict(link: Bounds | None, computing: Bounds | None, gpu: GpuUse | None) -> tuple[str, str]:
-    """Each side can exclude; what none excludes must be shown by one."""
+    """Returns the verdict that one piece of evidence supports and none excludes, and the answer's opening."""
     waits, works = bool(gpu and gpu.is_waiting), bool(gpu and gpu.is_working)
     low = max((side.low for side in (link, computing) if side), default=1.0)
     if link and link.high < BOTTLENECK:
-        # An order may also be more than a link carries: what no other evidence bears out is not said.
+        # A link may carry less than was ordered, so this needs the support of other evidence.
         if waits or (not works and computing and computing.low >= BOTTLENECK):
-            return "unknown", "Unknown, for neither computing nor so few bytes on such a link fill the step"
+            return "unknown", "Unknown: neither computing nor so few bytes on such a link can fill the step"
         if link.high < NEGLIGIBLE:
-            return "not_bottleneck", "No, by the bytes it can have sent"
+            return "not_bottleneck", "No, judging by the bytes it can have sent"
     elif works and low >= BOTTLENECK and not (gpu and gpu.is_moment and _outweigh(link, computing)):
-        return "unknown", "Unknown, for the GPUs drew the power of computing while the rest says they waited"
+        return "unknown", "Unknown: the GPUs drew the power of computing, but all else says that they waited"
     if link and link.low >= BOTTLENECK and not (computing and computing.high < NEGLIGIBLE):
-        return "bottleneck", "Yes, by the bytes it must have sent"
+        return "bottleneck", "Yes, judging by the bytes it must have sent"
     if computing and computing.low >= BOTTLENECK and (link is None or link.high >= BOTTLENECK):
-        return "bottleneck", "Yes, by what computing can take of the step"
+        return "bottleneck", "Yes, because computing cannot fill the step"
     high = min((side.high for side in (link, computing) if side), default=float("inf"))
     if waits and high >= BOTTLENECK:
-        return "bottleneck", "Yes, by bytes and power"
+        return "bottleneck", "Yes, judging by bytes and power"
     if high < NEGLIGIBLE:
         return "not_bottleneck", "No, computing fills the step"
     if high < BOTTLENECK:
         return "balanced", "At most in part"
     if low >= NEGLIGIBLE:
         return "balanced", "In part: computing and exchange both matter"
-    return "unknown", "Unknown, for how much of the exchange was hidden was not recorded"
+    return "unknown", "Unknown: how much of the exchange was hidden behind computing was not recorded"
 
 
 def _outweigh(link: Bounds | None, computing: Bounds | None) -> bool:
-    """Whether bytes and cost model stand against GPUs that computed at the moment when somebody looked."""
+    """Whether link and cost model count more than a reading that shows a moment of computing."""
     lows = [side.low for side in (link, computing) if side and side.low >= BOTTLENECK]
     return len(lows) == 2 or (len(lows) == 1 and lows[0] < RARE_MOMENT)
 
@@ -238,43 +240,44 @@ def _answer(
     records: Records, parts: StepParts, moved: float, judgement: Judgement, gpu: GpuUse | None
 ) -> str:
     rate = format_units.rate(8 * moved / parts.seconds)
-    facts = [
-        f"{format_units.size(moved)} leave each host in a step of "
-        f"{format_units.seconds(parts.seconds)}, {rate} on average"
-    ]
-    facts += [side.why for side in (judgement.link, judgement.computing) if side]
+    sent = f"each host sends {format_units.size(moved)} in a step of {format_units.seconds(parts.seconds)}, "
+    sent += f"{rate} on average"
+    if judgement.link:
+        sent += f"; {judgement.link.why}"
+    sentences = [sent]
+    if judgement.computing:
+        sentences.append(judgement.computing.why)
     ordered = records.facts.ordered_link_bits_per_second
     if ordered and not judgement.link:
-        facts.append(f"the {format_units.rate(ordered)} that were named cannot be this link's rate")
+        sentences.append(f"the {format_units.rate(ordered)} given cannot be this link's rate")
     elif not judgement.link and judgement.verdict == "bottleneck":
-        facts.append("what the link carries is not known, nor whether some of the rest was waiting for data")
+        sentences.append("what the link carries is not known, nor how much of the rest was waiting for data")
     if limits := judgement.range():
         ends = [f"{limit:.2f} x" if limit < MANY_TIMES else "many times" for limit in limits]
         faster = " to ".join(dict.fromkeys(ends))
-        facts.append(f"without the exchange the step would be {faster} faster")
+        sentences.append(f"without the exchange the step would be {faster} faster")
     if gpu and gpu.power_share is not None:
-        facts.append(_power(gpu, judgement.verdict == "bottleneck"))
-    text = f"{judgement.opening}: {'; '.join(facts)}."
+        sentences.append(_power(gpu, judgement.verdict == "bottleneck"))
+    text = ". ".join(f"{sentence[0].upper()}{sentence[1:]}" for sentence in (judgement.opening, *sentences))
     if judgement.verdict != "unknown":
-        return text
-    return f"{text}{not_computing(records, parts)} {NEEDED}"
+        return f"{text}."
+    return f"{text}.{not_computing(records, parts)} {NEEDED}"
 
 
 def not_computing(records: Records, parts: StepParts) -> str:
-    """A sentence on a step that computing cannot fill; nothing where it can."""
+    """Says how much of a step computing cannot fill; empty if it can fill it."""
     most = most_computing(records, parts)
     if most is None or most * BOTTLENECK > 1:
         return ""
-    return f" Whatever filled the other {format_units.share(1 - most)} of the step, it was not computing."
+    return f" At least {format_units.share(1 - most)} of the step went to something other than computing."
 
 
 def _power(gpu: GpuUse, waited: bool) -> str:
-    share = format_units.share(gpu.power_share or 0.0)
-    doing = "waiting" if gpu.is_waiting else "computing" if gpu.is_working else "idle in part"
+    drew = f"the GPUs drew {format_units.share(gpu.power_share or 0.0)} of their power limit"
     if not gpu.is_working or not waited:
-        return f"GPUs drew {share} of their power: {doing}"
-    seen = f"GPUs drew {share} of their power when somebody looked"
-    return f"{seen}: they computed at that moment, as every step does for a while"
+        doing = "waiting" if gpu.is_waiting else "computing" if gpu.is_working else "partly idle"
+        return f"{drew}: {doing}"
+    return f"{drew} when it was read: they were computing at that moment, as in part of every step"
 
 
 def _evidence(records: Records, gpu: GpuUse | None) -> list[str]:
@@ -302,10 +305,10 @@ def _advice(records: Records, parts: StepParts, judgement: Judgement) -> list[st
     advice = network_advice(records, model)
     if judgement.port:
         gain = model.speedup(model.on_link(_ordered(records)))
-        ask = "`ethtool` with the interface's name says what each port negotiated"
+        ask = "`ethtool INTERFACE` shows what each port negotiated"
         advice.insert(
             0,
-            f"the {format_units.rate(_ordered(records))} that were ordered ({ask}): "
+            f"get the {format_units.rate(_ordered(records))} that were ordered ({ask}): "
             f"about {gain:.1f} x faster steps",
         )
     return advice

@@ -1,4 +1,4 @@
-"""Where in a step the traffic flows, from the seconds that were sampled many times each."""
+"""When traffic flows within a step, from seconds that were sampled many times."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import numpy as np
 
 from dragoman.measure.records import PHASES, Records
 
-LEAST_SAMPLES = 8  # of a step: two in each quarter
+LEAST_SAMPLES = 8  # per step: two in each quarter
 
 
 @dataclass(frozen=True)
 class Bursts:
-    share: float  # of a step's bytes in its busiest quarter of time, median over steps
+    share: float  # the part of a step's bytes in its busiest quarter of time, median over steps
     steps: int
-    phase: str | None  # during which most bytes flow
-    phase_share: float
+    phase: str | None  # the phase in which most bytes flow
+    phase_share: float  # the part of all bytes that flow in it
 
 
 def bursts(records: Records) -> Bursts | None:
-    """None where no step was sampled often enough."""
-    lens = records.lens
-    known = np.isfinite(lens["time"]) & np.isfinite(lens["sent_bytes"]) & np.isfinite(lens["step"])
+    """Returns when traffic flows within a step; None if no step was sampled often enough."""
+    samples = records.lens
+    known = np.isfinite(samples["time"]) & np.isfinite(samples["sent_bytes"]) & np.isfinite(samples["step"])
     shares: list[float] = []
     by_phase = np.zeros(len(PHASES))
-    for host in np.unique(lens["host"][known]):
-        rows = np.flatnonzero(known & (lens["host"] == host))
-        rows = rows[np.argsort(lens["time"][rows], kind="stable")]
-        time, sent = lens["time"][rows], lens["sent_bytes"][rows]
-        step, phase = lens["step"][rows], lens["phase"][rows]
+    for host in np.unique(samples["host"][known]):
+        rows = np.flatnonzero(known & (samples["host"] == host))
+        rows = rows[np.argsort(samples["time"][rows], kind="stable")]
+        time, sent = samples["time"][rows], samples["sent_bytes"][rows]
+        step, phase = samples["step"][rows], samples["phase"][rows]
         starts = np.flatnonzero(np.diff(step, prepend=np.nan) != 0)
-        # The first and the last step under the lens are seen in part only.
+        # The first and the last step were sampled only in part.
         for start, end in zip(starts[1:-1], starts[2:], strict=False):
             share = _busiest_quarter(time[start : end + 1], sent[start : end + 1])
             if share is not None:
@@ -49,7 +49,7 @@ def bursts(records: Records) -> Bursts | None:
 
 
 def _busiest_quarter(time: np.ndarray, sent: np.ndarray) -> float | None:
-    """The most that any quarter of the step's time carries, wherever it begins."""
+    """Returns the largest share of the bytes that flows within a quarter of the step, wherever it begins."""
     total, length = sent[-1] - sent[0], time[-1] - time[0]
     if len(time) < LEAST_SAMPLES or total <= 0 or length <= 0 or (np.diff(sent) < 0).any():
         return None

@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs, which was faster and by which phase, which is better."""
+"""Compares two runs: what differs, which was faster and in which phase, and which is better."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class RunComparison(BaseModel):
     speed: Speed
     outside_steps: list[PhaseSpeed]  # seconds of the whole run in evaluation, checkpoints and start-up
     quality: list[ComparedScore]
-    why: list[str]  # the slower run, in words
+    why: list[str]  # why the slower run was slower, in words
 
 
 def compare(a: Records, b: Records) -> RunComparison:
-    """Facts, speed and scores side by side; where ranks or hosts changed, of the steps that are judged."""
+    """Compares facts, speed and scores; if ranks or hosts changed, by the longest-running configuration."""
     names = _names(a, b)
     placed = longest(a), longest(b)
     judged = placed[0].records, placed[1].records

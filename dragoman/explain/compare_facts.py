@@ -1,4 +1,4 @@
-"""What differs between two runs, in words that a person knows, and each thing once."""
+"""What differs between two runs, each difference once and in familiar words."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 from dragoman.measure.records import Records
 
-# A fact, and the setting that asks for it: where both differ, the one that was asked for is listed if it says
-# what was done, and else the fact.
+# A fact and the setting that asks for it. If both differ, the setting is listed where it says what was done,
+# otherwise the fact.
 _ASKED_BY = {
     "mode": "sync.mode",
     "wire": "sync.wire",
@@ -20,7 +20,7 @@ _ASKED_BY = {
 
 
 class FactDifference(BaseModel):
-    """A fact or setting that is not the same; None where a run has none."""
+    """A fact or setting that differs; None where a run has none."""
 
     name: str
     a: Any = None
@@ -28,6 +28,7 @@ class FactDifference(BaseModel):
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[FactDifference]:
+    """Returns the keys whose values differ."""
     keys = [*a, *(key for key in b if key not in a)]
     return [FactDifference(name=key, a=a.get(key), b=b.get(key)) for key in keys if a.get(key) != b.get(key)]
 
@@ -35,7 +36,7 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[FactDifferen
 def facts_and_settings(
     a: tuple[Records, Records], b: tuple[Records, Records]
 ) -> tuple[list[FactDifference], list[FactDifference]]:
-    """Of two runs, each as a whole and with the steps that are judged: facts that differ, and settings."""
+    """Returns the facts and the settings that differ; each run is given whole and as the compared part."""
     facts = differences(_facts(*a), _facts(*b))
     facts += _data(a[1].facts.data_card, b[1].facts.data_card)
     settings = differences(a[1].facts.settings, b[1].facts.settings)
@@ -47,13 +48,13 @@ def facts_and_settings(
                 facts.remove(done)
             elif fact != "steps between exchanges":
                 settings.remove(wanted)
-            else:  # one step between exchanges is what the mode says
+            else:  # one step between exchanges follows from the mode
                 facts.remove(done)
     return facts, settings
 
 
 def _facts(records: Records, judged: Records) -> dict[str, Any]:
-    """Of the steps that are compared, but for what is said of all attempts."""
+    """Returns the facts of the compared part, except those about all attempts."""
     facts = judged.facts
     attempts = [attempt.ranks for attempt in records.attempts]
     return {
@@ -73,15 +74,17 @@ def _facts(records: Records, judged: Records) -> dict[str, Any]:
 
 
 def _data(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[FactDifference]:
-    """Checksums tell that data differ; counts and languages say how."""
+    """Returns how the data differ, by counts and languages; checksums tell whether they do."""
     if a.get("fingerprint") == b.get("fingerprint"):
         return []
     rows = differences(_counts(a), _counts(b))
     pieces = a.get("vocabulary_pieces"), b.get("vocabulary_pieces")
     if pieces[0] == pieces[1] and a.get("vocabulary_sha256") != b.get("vocabulary_sha256"):
-        said = f"{pieces[0]:,} pieces" if isinstance(pieces[0], int) else "one"
-        rows.append(FactDifference(name="vocabulary", a=said, b="as many others"))
-    return rows or [FactDifference(name="training pairs", a="some", b="as many others, or in another order")]
+        count = f"{pieces[0]:,} pieces" if isinstance(pieces[0], int) else "one"
+        rows.append(FactDifference(name="vocabulary", a=count, b="another of the same size"))
+    return rows or [
+        FactDifference(name="training pairs", a="one set", b="another of the same size, or in another order")
+    ]
 
 
 def _counts(card: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Scores of two runs. Two numbers that were not made alike are not compared, and that is said."""
+"""Compares the scores of two runs, unless they were computed differently; a note then says so."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ComparedScore(BaseModel):
     b_signature: str | None = None
     is_comparable: bool = False
     better: Literal["a", "b"] | None = None  # None: equal, or not comparable
-    note: str = ""  # why they cannot be compared, or what to keep in mind
+    note: str = ""  # why they are not comparable, or a caution
 
 
 def scores(a: Records, b: Records) -> list[ComparedScore]:
-    """Best of each metric that at least one run has."""
+    """Compares the best of each metric that at least one run has."""
     rows = [_score(metric, a, b) for metric in ("bleu", "chrf", "eval_loss")]
     return [row for row in rows if row.a is not None or row.b is not None]
 
@@ -33,9 +33,10 @@ def _score(metric: str, a: Records, b: Records) -> ComparedScore:
     if best_a is None or best_b is None:
         row.note = "only one run has it"
     elif made_a is None or made_b is None:
-        row.note = f"not compared: how it was made is not known of {'both' if made_a == made_b else 'one'}"
+        which = "neither run" if made_a == made_b else "only one run"
+        row.note = f"not compared: {which} recorded how it was computed"
     elif made_a != made_b:
-        row.note = f"not compared: {_unlike(metric, a, b) or f'made differently ({made_a} against {made_b})'}"
+        row.note = f"not compared: {_unlike(metric, a, b) or f'computed differently ({made_a}, {made_b})'}"
     else:
         row.is_comparable = True
         higher: Literal["a", "b"] = "a" if best_a > best_b else "b"
@@ -47,7 +48,7 @@ def _score(metric: str, a: Records, b: Records) -> ComparedScore:
 
 
 def _unlike(metric: str, a: Records, b: Records) -> str:
-    """How losses were made differently, in words; nothing for scores, whose signatures say it."""
+    """Says how losses were computed differently; empty for scores, whose signatures say it."""
     if metric != "eval_loss":
         return ""
     smoothing = [records.facts.settings.get("train.label_smoothing") for records in (a, b)]
@@ -55,11 +56,11 @@ def _unlike(metric: str, a: Records, b: Records) -> str:
     if smoothing[0] != smoothing[1]:
         return f"labels were smoothed by {smoothing[0]} in one run and by {smoothing[1]} in the other"
     sizes = f" of {pieces[0]:,} and {pieces[1]:,} pieces" if all(pieces) and pieces[0] != pieces[1] else ""
-    return f"a token is not the same in two vocabularies{sizes}"
+    return f"a token means something else in different vocabularies{sizes}"
 
 
 def _best(metric: str, records: Records) -> tuple[float | None, str | None]:
-    """The best value, and how it was made."""
+    """Returns the best value and its signature."""
     known = [
         (value, row)
         for row in records.evaluations
@@ -74,7 +75,7 @@ def _best(metric: str, records: Records) -> tuple[float | None, str | None]:
 
 
 def _loss_signature(records: Records) -> str | None:
-    """A loss per token depends on what a token is and on the smoothing of labels."""
+    """Returns what a loss per token depends on: the vocabulary and the label smoothing."""
     vocabulary = records.facts.data_card.get("vocabulary_sha256")
     smoothing = records.facts.settings.get("train.label_smoothing")
     if vocabulary is None or smoothing is None:

@@ -1,4 +1,4 @@
-"""Which of two runs makes its steps faster, and by which phase."""
+"""Which of two runs has the faster steps, and in which phases."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dragoman.explain.step_breakdown import StepParts, mean, settled, step_parts
 from dragoman.measure.records import Records
 
 Side = Literal["a", "b"]
-SAME_TOKENS = 0.02  # steps whose tokens differ by less are compared as they are
+SAME_TOKENS = 0.02  # steps whose tokens differ by less are compared step by step
 SAME_SPEED = 0.02
 PER_TOKENS = 1000
 
 
 class PhaseSpeed(BaseModel):
-    """Mean seconds, over ranks and steps. None where a run did not record the phase."""
+    """Mean seconds of a phase over ranks and steps; None if a run did not record it."""
 
     phase: str
     a_seconds: float | None = None
     b_seconds: float | None = None
-    difference_share: float | None = None  # of what the slower run takes longer; below 0: it was faster here
+    difference_share: float | None = None  # of the extra time of the slower run; negative: it was faster here
 
 
 class Speed(BaseModel):
-    per: str = "step"  # or "1,000 target tokens", where the runs' steps are not of one size
+    per: str = "step"  # or "1,000 target tokens", if the runs' steps differ in size
     a_step_seconds: float | None = None
     b_step_seconds: float | None = None
     a_tokens_per_second: float | None = None
@@ -36,7 +36,7 @@ class Speed(BaseModel):
 
 
 def compare_speed(a: Records, b: Records) -> Speed:
-    """Seconds of a step, or of as many tokens where steps differ in size, whole and by phase."""
+    """Compares the time of a step, or of 1,000 tokens if steps differ in size, as a whole and by phase."""
     parts, tokens = (step_parts(a), step_parts(b)), (_tokens(a), _tokens(b))
     rates = [t / p.seconds if p and t else None for p, t in zip(parts, tokens, strict=True)]
     speed = Speed(
@@ -60,12 +60,12 @@ def compare_speed(a: Records, b: Records) -> Speed:
 
 
 def _tokens(records: Records) -> float | None:
-    """Target tokens of a step."""
+    """Returns the target tokens of a step."""
     return mean(records.steps["target_tokens"][settled(records)]) or None
 
 
 def _seconds(parts: StepParts, scale: float) -> dict[str, float | None]:
-    """By phase, adding up to the step; the exchange by cause, where the ranks' waiting tells it."""
+    """Returns seconds by phase, adding up to the step; the exchange by cause, if the ranks' waits show it."""
     phases = {"data": parts.data, "forward": parts.forward, "backward": parts.backward}
     if parts.link is None or parts.straggler is None:
         phases["exchange"] = parts.exchange
@@ -80,7 +80,7 @@ def _seconds(parts: StepParts, scale: float) -> dict[str, float | None]:
 
 
 def _phases(a: dict[str, float | None], b: dict[str, float | None], slower: Side) -> list[PhaseSpeed]:
-    if ("exchange" in a) != ("exchange" in b):  # told by cause in one run only
+    if ("exchange" in a) != ("exchange" in b):  # only one run tells the causes apart
         a, b = _joined(a), _joined(b)
     lost = abs((a["whole step"] or 0.0) - (b["whole step"] or 0.0))
     rows = []
@@ -96,7 +96,7 @@ def _phases(a: dict[str, float | None], b: dict[str, float | None], slower: Side
 
 
 def _joined(phases: dict[str, float | None]) -> dict[str, float | None]:
-    """The exchange as one phase again."""
+    """Returns the phases with the exchange as a single one."""
     causes = {"exchange over the link", "waiting for a slower rank"} & set(phases)
     known = [seconds for name in causes if (seconds := phases[name]) is not None]
     rest = {name: seconds for name, seconds in phases.items() if name not in causes}

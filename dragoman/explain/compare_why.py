@@ -1,4 +1,4 @@
-"""Why the slower run was slower: which phase accounts for how much, and what differs behind it."""
+"""Why the slower run was slower: how much each phase accounts for, and what differs behind it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from dragoman.explain.straggler import straggler
 from dragoman.explain.traffic import sent_per_step
 from dragoman.measure.records import Records
 
-WORTH_SAYING = 0.10  # of the difference
+WORTH_SAYING = 0.10  # share of the difference
 _PHASE_WORDS = {
     "data": "waiting for data",
-    "forward": "computing forward",
-    "backward": "computing backward",
+    "forward": "the forward pass",
+    "backward": "the backward pass",
     "exchange": "the exchange",
     "exchange over the link": "the exchange over the link",
     "waiting for a slower rank": "waiting for a slower rank",
     "optimizer": "clipping and the optimizer",
-    "other": "time in no phase",
+    "other": "time outside all phases",
 }
 
 
 def why(speed: Speed, names: tuple[str, str], a: Records, b: Records) -> list[str]:
-    """Sentences, the weightiest first."""
+    """Returns sentences on why the slower run was slower, the most important first."""
     if speed.slower is None:
         return [_no_difference(speed)]
     slow, fast = (a, b) if speed.slower == "a" else (b, a)
@@ -36,18 +36,19 @@ def why(speed: Speed, names: tuple[str, str], a: Records, b: Records) -> list[st
     whole = next(row for row in speed.phases if row.phase == "whole step")
     sentences = [
         f"{slow_name} was slower: {_against(whole, speed)} per {speed.per}, {speed.times_slower:.2f} x "
-        f"the time of {fast_name}."
+        f"as long as {fast_name}."
     ]
     parts = [(row, row.difference_share or 0.0) for row in speed.phases if row is not whole]
     parts.sort(key=lambda part: -part[1])
     if not any(row.difference_share for row, _ in parts):
-        sentences.append("The phases of a step were not recorded in both runs, so the cause is not known.")
+        sentences.append("Why is not known, because the phases of a step were not recorded in both runs.")
     for row, share in parts:
         if abs(share) < WORTH_SAYING:
             continue
-        lost = f"{_PHASE_WORDS[row.phase]} accounts for {format_units.share(share)} of the difference"
-        won = f"in its favour was {_PHASE_WORDS[row.phase]}, {format_units.share(-share)} of the difference"
-        sentences.append(f"{_capital(lost if share > 0 else won)}: {_against(row, speed)}.")
+        lost = f"accounts for {format_units.share(share)} of the difference"
+        won = f"was faster, by {format_units.share(-share)} of the difference"
+        phase = _capital(_PHASE_WORDS[row.phase])
+        sentences.append(f"{phase} {lost if share > 0 else won}: {_against(row, speed)}.")
         behind = _behind(row.phase, slow, fast, slow_name) if share > 0 else ""
         if behind and behind not in sentences:
             sentences.append(behind)
@@ -56,23 +57,23 @@ def why(speed: Speed, names: tuple[str, str], a: Records, b: Records) -> list[st
 
 def _no_difference(speed: Speed) -> str:
     if speed.a_step_seconds is None or speed.b_step_seconds is None:
-        return "Which was slower is not known: steps were not timed in both runs."
+        return "Which was slower is not known, because steps were not timed in both runs."
     a, b = format_units.seconds(speed.a_step_seconds), format_units.seconds(speed.b_step_seconds)
     pair = f"{a} and {b} per step"
     if speed.per != "step":
-        pair += ", and steps of unlike size"
-    return f"Both were about as fast: {pair}."
+        pair += ", with steps of different sizes"
+    return f"Both were about equally fast: {pair}."
 
 
 def _against(row: PhaseSpeed, speed: Speed) -> str:
-    """The slower run's seconds first."""
+    """Returns both runs' seconds, the slower run's first."""
     pair = [row.a_seconds or 0.0, row.b_seconds or 0.0]
     slow, fast = pair if speed.slower == "a" else pair[::-1]
     return f"{format_units.seconds(slow)} against {format_units.seconds(fast)}"
 
 
 def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
-    """Measured facts that differ where the time was lost; no guess where none does."""
+    """Names measured facts that differ and may explain the lost time; empty, rather than a guess, if none."""
     if phase == "waiting for a slower rank":
         late = straggler(slow)
         return f"{slow_name} waited for {late}." if late else ""
@@ -92,15 +93,15 @@ def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
         ]
     else:
         return ""
-    said = []
+    reasons = []
     for what, read, write in facts:
         mine, other = read(slow), read(fast)
-        # A faster device or link slows nobody, nor does a smaller model.
+        # A faster device or link cannot be the reason, nor a smaller model.
         explains = (mine or 0.0) < (other or 0.0) if read in (peak_flops, link_rate) else True
         explains = (mine or 0.0) > (other or 0.0) if read is _parameters else explains
         if mine and other and explains and abs(mine / other - 1) > WORTH_SAYING:
-            said.append(f"{what} {write(mine)} against {write(other)}")
-    return f"{_capital('; '.join(said))}." if said else ""
+            reasons.append(f"{what} {write(mine)} against {write(other)}")
+    return f"{_capital('; '.join(reasons))}." if reasons else ""
 
 
 def _parameters(records: Records) -> float | None:
@@ -108,7 +109,7 @@ def _parameters(records: Records) -> float | None:
 
 
 def _shared_cores(slow: Records, fast: Records, slow_name: str) -> str:
-    """Whether the slower run got clearly less of the CPU time that it wanted, and who had it."""
+    """Says that the slower run got clearly less of the CPU time it needed, and why; empty if it did not."""
     parts = step_parts(slow), step_parts(fast)
     if not parts[0] or not parts[1]:
         return ""
@@ -116,8 +117,8 @@ def _shared_cores(slow: Records, fast: Records, slow_name: str) -> str:
     if mine is None or mine.share > 1 - WORTH_SAYING or other and mine.share > other.share - WORTH_SAYING:
         return ""
     against = f" against {format_units.share(other.share)}" if other else ""
-    got = f"{slow_name} got {format_units.share(mine.share)} of the CPU time that it wanted{against}"
-    return f"{got}: {cores.who(slow)}."
+    got = f"{slow_name} got {format_units.share(mine.share)} of the CPU time it needed{against}"
+    return f"{got}: {cores.cause(slow)}."
 
 
 def _capital(text: str) -> str:

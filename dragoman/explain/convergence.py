@@ -1,11 +1,11 @@
-"""Is the model fully trained? By what twice the steps would buy, and by how much of its plan is made."""
+"""Is the model fully trained? Judged by what twice the steps would gain and how much of the plan is done."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dragoman import format_units
-from dragoman.explain import exchange_quality
+from dragoman.explain import exchange_quality, remedies
 from dragoman.explain.course import Course, course
 from dragoman.explain.curves import LEAST_POINTS
 from dragoman.explain.finding import Finding, known
@@ -20,9 +20,9 @@ from dragoman.explain.gains import (
 from dragoman.explain.history import History, divergence, history, rise, training_losses
 from dragoman.measure.records import Records
 
-RECENT = 3  # intervals between evaluations, over which the present fall of the loss is taken
-FEWEST_STEPS = 40  # for a fall of the training loss, which is noisy
-WANTED_EVALUATIONS = 12  # that make a good curve
+RECENT = 3  # the present fall of the loss is its mean over this many intervals between evaluations
+FEWEST_STEPS = 40  # needed to see a fall of the training loss, which is noisy
+WANTED_EVALUATIONS = 12  # enough for a good curve
 
 
 def explain(records: Records) -> Finding:
@@ -35,72 +35,82 @@ def explain(records: Records) -> Finding:
         return Finding(
             id="convergence",
             verdict="diverged",
-            answer=f"It diverged: {reason}.",
+            answer=f"Training diverged: {reason}.",
             numbers=numbers,
-            evidence=["losses, gradients and the reason of the stop"],
-            advice=["a lower learning rate or a longer warm-up, from the last good checkpoint"],
+            evidence=["losses, gradients and the recorded reason for stopping"],
+            advice=[_calmer(records)],
         )
-    found = gains(past, path, least_loss(records.facts))
+    predicted = gains(past, path, least_loss(records.facts))
     rose = rise(past.of(past.eval_loss)[1])
     numbers |= known(risen_from_best=rose or None)
-    for gain in found:
+    for gain in predicted:
         numbers |= gain.numbers()
-    if not found and not rose:
+    if not predicted and not rose:
         finding = _without_a_curve(records, path, numbers)
     else:
-        finding = _judge(records, past, path, found, rose, numbers)
-    finding.answer += _of_the_beginning(past) + exchange_quality.note(records, past)
+        finding = _judge(records, past, path, predicted, rose, numbers)
+    finding.answer += _worse_than_the_start(past) + exchange_quality.note(records, past)
     return finding
+
+
+def _calmer(records: Records) -> str:
+    """Advice against divergence, with the names of our settings."""
+    is_ours = records.facts.source == "dragoman"
+    rate = remedies.named("a lower learning rate", "train.rate" if is_ours else "")
+    warmup = remedies.named("a longer warm-up", "train.warmup_steps" if is_ours else "")
+    return f"go back to the last good checkpoint and use {rate} or {warmup}"
 
 
 def _judge(
     records: Records,
     past: History,
     path: Course | None,
-    found: list[Gain],
+    predicted: list[Gain],
     rose: float,
     numbers: dict[str, object],
 ) -> Finding:
-    verdict = _verdict(found, rose)
+    verdict = _verdict(predicted, rose)
     falls = numbers.get("loss_fall_per_evaluation", 0.0)
     if verdict == "unknown" and path and path.is_unfinished and isinstance(falls, float) and falls > 0:
         verdict = "improving"
-    buys = f"{_twice(path)} would buy {' and '.join(map(str, found))}" if found else ""
+    gain = f"{_twice(path)} would {' and '.join(map(str, predicted))}" if predicted else ""
     if rose:
         steps, losses = past.of(past.eval_loss)
-        past_best = f"the held-out loss passed its best at step {steps[losses.argmin()]:,.0f}"
-        past_best += f" and has risen by {rose:.3f}"
-        buys = f"{past_best}; {buys}" if buys else f"{past_best}: more steps buy nothing"
+        past_best = f"the held-out loss was best at step {steps[losses.argmin()]:,.0f}"
+        past_best += f" and has since risen by {rose:.3f}"
+        gain = f"{past_best}; {gain}" if gain else f"{past_best}, so more steps gain nothing"
     _, bleu = past.of(past.bleu)
     is_stuck = verdict == "converged" and len(bleu) > 0 and bleu.max() < NOTHING_LEARNT_BLEU
     if is_stuck:
         verdict = "unknown"
         answer = (
-            f"Unknown: it stands still, {buys}, but at under {NOTHING_LEARNT_BLEU:g} BLEU it has not learnt "
-            "to translate: stuck, or on a plateau before learning begins."
+            f"Unknown: the model has stopped improving, but at under {NOTHING_LEARNT_BLEU:g} BLEU it has not "
+            "learnt to translate: it is stuck, or on a plateau before learning begins. "
+            f"{_capital(gain)}."
         )
     else:
         opening = {
-            "converged": "Yes, as far as this data and these settings go",
+            "converged": "Yes, for this data and these settings",
             "improving": _not_yet(records, path, numbers),
-            "unknown": "Unknown, the evaluations are too few or too noisy",
+            "unknown": "Unknown: the evaluations are too few or too noisy.",
         }[verdict]
-        answer = f"{opening}: {buys}." if not opening.endswith(".") else f"{opening} {_capital(buys)}."
+        answer = f"{opening}: {gain}." if not opening.endswith(".") else f"{opening} {_capital(gain)}."
     return Finding(
         id="convergence",
         verdict=verdict,
         answer=answer + _schedule_note(path, verdict),
         numbers=numbers,
-        evidence=_evidence(past, path, found),
+        evidence=_evidence(past, path, predicted),
         confidence="unknown" if verdict == "unknown" else "estimated",
-        advice=_advice(records, path, found, verdict, is_stuck),
+        advice=_advice(records, path, predicted, verdict, is_stuck),
     )
 
 
 def _without_a_curve(records: Records, path: Course | None, numbers: dict[str, object]) -> Finding:
-    """Too few evaluations: what is known all the same."""
+    """The finding with too few evaluations for a curve, which says what is known without one."""
     count = sum(row.step > 0 and row.eval_loss is not None for row in records.evaluations)
-    few = f"{_counted(count)} of the held-out loss after the first step, a curve needs {LEAST_POINTS}"
+    few = f"a curve needs {LEAST_POINTS} evaluations of the held-out loss during training, and the run has "
+    few += f"{count or 'none'}"
     falls = numbers.get("loss_fall_per_evaluation")
     is_falling = isinstance(falls, float) and falls > 0
     trained = _training_fall(records)
@@ -108,22 +118,22 @@ def _without_a_curve(records: Records, path: Course | None, numbers: dict[str, o
     advice = _advice(records, path, [], "unknown", False)
     if path and path.is_unfinished and (is_falling or trained):
         of_steps = f" The training loss fell by {trained:.2f} over the last fifth of the steps."
-        plain = _not_yet(records, path, numbers) + ("" if is_falling else of_steps)
+        still_improving = _not_yet(records, path, numbers) + ("" if is_falling else of_steps)
     elif isinstance(falls, float) and falls > _worth(numbers) and (path is None or path.way == "more"):
-        plain = f"Not yet: {_seen(path, numbers)}."
+        still_improving = f"Not yet: {_progress(path, numbers)}."
     else:
-        plain = ""
-    if plain:
+        still_improving = ""
+    if still_improving:
         return Finding(
             id="convergence",
             verdict="improving",
-            answer=f"{plain} How much more there is to gain is not known: {few}.",
+            answer=f"{still_improving} How much more training would gain is not known: {few}.",
             numbers=numbers,
-            evidence=["steps, rates and losses as recorded, against the plan in the run's settings"],
-            advice=[*_continue(records, path, ""), *advice],
+            evidence=["recorded steps, rates and losses, compared with the plan in the run's settings"],
+            advice=[*_continue(records, path, []), *advice],
         )
-    seen = _seen(path, numbers)
-    answer = f"Unknown: {few}." + (f" What is known: {seen}." if seen else "")
+    progress = _capital(_progress(path, numbers))
+    answer = f"Unknown: {few}." + (f" {progress}." if progress else "")
     return Finding(
         id="convergence",
         verdict="unknown",
@@ -135,52 +145,51 @@ def _without_a_curve(records: Records, path: Course | None, numbers: dict[str, o
 
 
 def _worth(numbers: dict[str, object]) -> float:
-    """The least fall of the loss that matters."""
+    """Returns the smallest fall of the loss that matters."""
     last = numbers.get("last_eval_loss")
     return max(LOSS_WORTH_LEAST, LOSS_WORTH_SHARE * abs(last) if isinstance(last, float) else 0.0)
 
 
 def _not_yet(records: Records, path: Course | None, numbers: dict[str, object]) -> str:
-    """The opening of an answer to an unfinished plan, a finished one, and none."""
+    """Returns the opening of the answer for a plan that is unfinished, finished or not known."""
     if path is None or not path.is_unfinished:
         if path and path.way == "anew":
-            return "Not yet, but its schedule has ended: at this rate more steps change next to nothing."
+            return "Not yet, but the schedule has ended: at this rate more steps would change almost nothing."
         return "Not yet"
     is_running = bool(records.attempts) and records.attempts[-1].ended is None
-    opening = "Not yet: it is at" if is_running else "No: stopped at"
-    return f"{opening} {_seen(path, numbers)}."
+    opening = "Not yet" if is_running else "No, training stopped early"
+    return f"{opening}: {_progress(path, numbers)}."
 
 
-def _seen(path: Course | None, numbers: dict[str, object]) -> str:
-    """Plan, rate and fall of the loss, as far as they are known."""
-    parts = []
-    if path and path.planned_steps and path.is_unfinished:
-        parts.append(f"{format_units.share(path.last / path.planned_steps)} of its planned steps")
-        parts[0] += f" ({path.last:,} of {path.planned_steps:,})"
-        if path.is_rising:
-            parts.append("the learning rate still rising")
-        else:
-            parts.append(f"the learning rate still at {format_units.share(path.rate)} of its peak")
-    elif path and path.planned_steps:
-        parts.append(f"all {path.planned_steps:,} planned steps are made")
-    falls = numbers.get("loss_fall_per_evaluation")
+def _progress(path: Course | None, numbers: dict[str, object]) -> str:
+    """Describes plan, learning rate and fall of the loss, as far as they are known."""
+    falls, trend = numbers.get("loss_fall_per_evaluation"), ""
     if isinstance(falls, float):
-        way = "falling" if falls > 0 else "rising"
-        parts.append(f"the held-out loss {way} by {abs(falls):.2g} per evaluation")
-    return ", ".join(parts)
+        trend = f"{'falling' if falls > 0 else 'rising'} by {abs(falls):.2g} per evaluation"
+    if not path or not path.planned_steps:
+        return f"the held-out loss is {trend}" if trend else ""
+    done, states = f"all {path.planned_steps:,} planned steps are done", []
+    if path.is_unfinished:
+        share = format_units.share(path.last / path.planned_steps)
+        done = f"{path.last:,} of {path.planned_steps:,} planned steps ({share}) are done"
+        rate = "rising" if path.is_rising else f"at {format_units.share(path.rate)} of its peak"
+        states.append(f"the learning rate still {rate}")
+    if trend:
+        states.append(f"the held-out loss {trend}")
+    return f"{done}, with {format_units.listed(states)}" if states else done
 
 
 def _twice(path: Course | None) -> str:
-    """What would buy it."""
+    """Names the training for which gains are predicted."""
     if path is None or path.way == "more":
         return "twice the steps"
     if path.way == "finish":
-        return f"finishing its plan (step {path.target_step:,})"
-    return f"a new run with twice the steps ({path.target_step:,}) and a schedule twice as long"
+        return f"finishing the plan (step {path.target_step:,})"
+    return f"a new run and schedule twice as long ({path.target_step:,} steps)"
 
 
-def _verdict(found: list[Gain], rose: float) -> str:
-    verdicts = {gain.name: gain.verdict for gain in found}
+def _verdict(predicted: list[Gain], rose: float) -> str:
+    verdicts = {gain.name: gain.verdict for gain in predicted}
     if rose:
         verdicts["loss"] = "converged"
     if "improving" in verdicts.values():
@@ -212,7 +221,7 @@ def _numbers(past: History, path: Course | None) -> dict[str, object]:
 
 
 def _training_fall(records: Records) -> float:
-    """By how much the loss of the steps fell from their fourth fifth to the last; 0 if it is not sure to."""
+    """Returns by how much the loss of the steps fell from the fourth fifth to the last; 0 if not surely."""
     loss = records.steps["loss"]
     loss = loss[np.isfinite(loss)]
     if len(loss) < FEWEST_STEPS:
@@ -223,59 +232,56 @@ def _training_fall(records: Records) -> float:
     return fall if fall > 3 * error else 0.0
 
 
-def _evidence(past: History, path: Course | None, found: list[Gain]) -> list[str]:
-    evidence = [f"losses and BLEU: {_counted(len(past.steps))} on the held-out set"]
-    if found and path and path.is_known:
+def _evidence(past: History, path: Course | None, predicted: list[Gain]) -> list[str]:
+    evidence = [f"losses and BLEU: {format_units.counted(len(past.steps), 'evaluation')} on the held-out set"]
+    if predicted and path and path.is_known:
         evidence.append(
-            "the curve knows the learning rate: sums of rates are its clock, and a high rate costs loss"
+            "the curve follows the sum of learning rates rather than steps, and counts what a high rate costs"
         )
-    for gain in found:
-        what = (
-            "saturating curve"
-            if gain.name == "loss" or len(found) == 1
-            else "what the loss would gain, as BLEU"
-        )
+    for gain in predicted:
+        is_curve = gain.name == "loss" or len(predicted) == 1
+        method = "from a saturating curve" if is_curve else "derived from the gain in loss"
         evidence.append(
-            f"gain_if_doubled_{gain.name}: by {_twice(path)}; {what}, with a 90 % interval; "
-            f"positive is better; under {gain.worth:.3g} counts as nothing"
+            f"gain_if_doubled_{gain.name}: for {_twice(path)}, {method}, with a 90 % interval; "
+            f"positive is better, and less than {gain.worth:.3g} counts as nothing"
         )
     return evidence
 
 
 def _schedule_note(path: Course | None, verdict: str) -> str:
-    """A rate that ran down to nothing stops learning, whatever the model could still learn."""
+    """Says that a rate near zero ends learning, whatever the model could still learn; else nothing."""
     if verdict != "converged" or path is None or path.way != "anew":
         return ""
-    return " More steps of this run would change next to nothing: its learning rate has run down."
+    return " More steps of this run would change almost nothing: its learning rate is close to zero."
 
 
-def _of_the_beginning(past: History) -> str:
-    """Fine-tuning that harmed."""
+def _worse_than_the_start(past: History) -> str:
+    """Says that fine-tuning did harm, if step 0 is still the best; else nothing."""
     scores = {"held-out loss": past.of(-past.eval_loss), "BLEU": past.of(past.bleu)}
     best = [name for name, (steps, good) in scores.items() if len(steps) > 1 and steps[good.argmax()] == 0]
     if not best:
         return ""
-    still = "the weights it began with (step 0) are still the best: training has made them worse"
-    return f" By {format_units.listed(best)} {still}."
+    still = "the starting weights (step 0) are still the best: training has made them worse"
+    return f" By {format_units.listed(best)}, {still}."
 
 
 def _advice(
-    records: Records, path: Course | None, found: list[Gain], verdict: str, is_stuck: bool
+    records: Records, path: Course | None, predicted: list[Gain], verdict: str, is_stuck: bool
 ) -> list[str]:
     if is_stuck:
-        return ["look at learning rate and data before training on"]
+        return ["check the learning rate and the data before training on"]
     if verdict == "improving":
-        return _continue(records, path, f"{' and '.join(map(str, found))}")
+        return _continue(records, path, predicted)
     if verdict == "unknown":
         every = max(1, path.last // WANTED_EVALUATIONS) if path else 0
-        how = f" (--set evaluate.every={every})" if every and records.facts.source == "dragoman" else ""
-        return [f"evaluate more often{how}, or on more pairs, to know"]
+        how = remedies.setting(records.facts, "evaluate.every", every) if every else ""
+        return [f"evaluate more often{how} or on more pairs, to get a usable curve"]
     return []
 
 
-def _continue(records: Records, path: Course | None, gain: str) -> list[str]:
-    """What to do for it, with the command where the run is ours."""
-    about = f" would buy about {gain}" if gain else ""
+def _continue(records: Records, path: Course | None, predicted: list[Gain]) -> list[str]:
+    """Advises to train on and what to expect of it, with the command if the run is ours."""
+    expected = f", which should {' and '.join(map(str, predicted))}" if predicted else ""
     way, steps = (path.way, path.target_step) if path else ("more", 0)
     command = ""
     if records.facts.source == "dragoman" and path and path.is_known:
@@ -283,14 +289,10 @@ def _continue(records: Records, path: Course | None, gain: str) -> list[str]:
         is_planned = path.planned_steps is not None and steps <= path.planned_steps and way != "anew"
         command = f": dragoman train CONFIG --data DATA --run {run}{'' if is_planned else more}"
     if way == "anew":
-        return [f"a new run with twice the steps and a schedule twice as long{about}{command}"]
+        return [f"start a new run with twice the steps and a schedule twice as long{expected}{command}"]
     if path and path.is_unfinished:
-        return [f"finish the plan{about if way == 'finish' else ''}{command}"]
-    return [f"train on: twice the steps{about}{command}"]
-
-
-def _counted(evaluations: int) -> str:
-    return f"{evaluations} evaluation{'' if evaluations == 1 else 's'}"
+        return [f"finish the plan{expected if way == 'finish' else ''}{command}"]
+    return [f"train for twice the steps{expected}{command}"]
 
 
 def _capital(text: str) -> str:

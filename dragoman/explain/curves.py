@@ -1,12 +1,12 @@
-"""Curves of learning through noisy points, and what they say about twice the steps, with an interval.
+"""Fits learning curves through noisy points and extrapolates them to twice the steps, with an interval.
 
     value = limit + fall x g(area) + cost x rate,   g = (area / first)^-c   or   exp(-(area - first) / tau)
 
-Area is the sum of learning rates so far, rate the present one (course.py). The last term is what a high rate
-costs, and what a rate that falls to nothing gives back: once, whatever the number of steps. For every c, tau
-and cost on a grid, limit and fall come from linear least squares. No member of the grid is chosen: each
-counts by how well it fits. The interval holds the doubt about the member, its slope, the form of all of them,
-the two evaluations that are compared and, where it would be another run, the difference between two runs.
+Area is the sum of learning rates so far and rate is the present one (course.py). The last term is what a high
+rate costs, and what it gives back once, however many steps follow, when it falls to zero. For every c, tau
+and cost on a grid, linear least squares gives limit and fall. No member of the grid is chosen: each is
+weighted by how well it fits. The interval covers the uncertainty about the member, its slope, the form of all
+members, the two compared evaluations and, for a new run, the difference between two runs.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import numpy as np
 
 from dragoman.explain.course import Course, Place, steady
 
-LEAST_POINTS = 4  # a curve has three numbers, one more leaves something to judge the noise by
+LEAST_POINTS = 4  # a curve has three parameters; a fourth point tells something about the noise
 INTERVAL = (0.05, 0.95)  # a 90 % interval
 EXPONENTS = np.geomspace(0.1, 2.5, 40)
 TIMES = np.geomspace(0.05, 3.0, 30)  # tau, in lengths of the run
-SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])  # of the points' range: a high rate's cost
+SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])  # a high rate's cost, in the points' range
 STEADY = 1e-3  # a rate that varies by less costs the same everywhere
-# How plausible members are before any point: runs follow powers rather than exponentials, and flat ones.
+# Prior weight of the members: runs follow powers rather than exponentials, and flat powers rather than steep.
 STEEP = 0.7
 PRIOR = np.concatenate((5 * np.exp(-EXPONENTS / STEEP), np.ones(len(TIMES))))
-TEMPER = 0.5  # of what points say: they err together, as learning leaves the curve for a while
-FREEDOM = 2.5  # numbers that a fit takes from the points: limit, fall, and some of a member
-# Learning follows such curves only so far. One standard deviation, as a share of a change (measured by
-# benchmarks/convergence.py): small where little is still to come, more where it is as much as was seen.
+TEMPER = 0.5  # weight of the points' evidence: their errors are correlated, as learning drifts off the curve
+FREEDOM = 2.5  # parameters that a fit takes from the points: limit, fall, and part of a member
+# Learning follows such curves only approximately. One standard deviation, as a share of a change (measured by
+# benchmarks/convergence.py): small if little is still to come, larger if it is as much as was seen.
 LEAST_DOUBT = 0.08
 DOUBT_OF_MUCH = 0.4
-# Learning begins slowly and such a curve does not. Points before this share of the way from the first value
+# Learning starts slowly, and such a curve does not. Points before this share of the way from the first value
 # to the best are left out, and so are those in the first tenth of the area.
 BEGUN = 0.2
 _NODES = np.array([NormalDist().inv_cdf((place + 0.5) / 12) for place in range(12)])
@@ -52,12 +52,12 @@ class Draws:
         return [float(self.values[order][np.searchsorted(below, share * below[-1])]) for share in shares]
 
     def few(self) -> Draws:
-        """The same as a hundred values of equal weight."""
+        """Returns the same distribution as a hundred values of equal weight."""
         count = 100
         return Draws(np.array(self.at(*((np.arange(count) + 0.5) / count))), np.full(count, 1 / count))
 
     def blurred(self, deviations: np.ndarray | float) -> Draws:
-        """With normal doubt about each value."""
+        """Returns the distribution with normal noise added to each value."""
         spread = np.broadcast_to(deviations, self.values.shape)
         values = self.values[:, None] + spread[:, None] * _NODES
         return Draws(values.ravel(), np.repeat(self.weights / len(_NODES), len(_NODES)))
@@ -65,7 +65,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """A fit, and the change from the last step to twice as many: negative for a loss that still falls."""
+    """A fit, and the change from the last step to twice as many: negative for a falling loss."""
 
     change: float
     low: float
@@ -87,10 +87,11 @@ def extrapolate(
     run_noise: float = 0.0,
     floor: float = -np.inf,
 ) -> Extrapolation | None:
-    """None with too few points. `rises` is the sign of learning; limits outside `bounds` are not believed.
+    """Fits the points and extrapolates them to twice the steps; None with too few points.
 
-    `least_noise` is that of one evaluation, which few points may hide; `run_noise` parts two runs alike.
-    No curve is believed that is below `floor` at the target.
+    `rises` says whether learning raises the values; limits outside `bounds` are rejected, and so are curves
+    below `floor` at the target. `least_noise` is the noise of one evaluation, which few points may not show;
+    `run_noise` is the difference between two runs with the same settings.
     """
     known = np.isfinite(steps) & np.isfinite(values) & (steps > 0)
     steps, first = np.unique(steps[known], return_index=True)
@@ -129,7 +130,7 @@ def extrapolate(
 
 
 class _Fits:
-    """Every member of the grid through the points, and how much each counts."""
+    """Every member of the grid fitted through the points, with its weight."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class _Fits:
         costs = (-1.0 if rises else 1.0) * shares * (values.max() - values.min())
         shapes = self._shapes(places.area)  # members x points
         centred = shapes - shapes.mean(1, keepdims=True)
-        squares = np.maximum((centred**2).sum(1), 1e-12)  # 0 where the rate was 0 from the first point on
+        squares = np.maximum((centred**2).sum(1), 1e-12)  # 0 if the rate was 0 from the first point on
         without = values - costs[:, None] * places.rate  # shares x points
         level = without.mean(1, keepdims=True)
         fall = (without - level) @ centred.T / squares  # shares x members
@@ -172,35 +173,35 @@ class _Fits:
         self._squares = squares[self._member]
         lines = self.limit[:, None] + self._fall[:, None] * shapes[self._member]
         apart = values - lines - self._cost[:, None] * places.rate
-        late = apart[:, count // 2 :]  # early points are noisier than what is to come
+        late = apart[:, count // 2 :]  # early points are noisier than later ones
         share = count / max(1.0, count - FREEDOM)
         self.noise = np.sqrt((late**2).mean(1) * share + least_noise**2)
 
     def _shapes(self, area: np.ndarray | float) -> np.ndarray:
-        """Every g at places: members x places."""
+        """Returns every g at these areas: members x areas."""
         area = np.atleast_1d(np.asarray(area, dtype=float))
         power = (area / self._first) ** -EXPONENTS[:, None]
         return np.concatenate((power, np.exp(-(area - self._first) / (TIMES[:, None] * self._last))))
 
     def _shape(self, place: Place) -> np.ndarray:
-        """Of each fit."""
+        """Returns g of each fit at one place."""
         return self._shapes(place.area)[self._member, 0]
 
     def at(self, place: Place) -> np.ndarray:
-        """What each fit says of one place."""
+        """Returns each fit's value at one place."""
         return self.limit + self._fall * self._shape(place) + self._cost * float(place.rate)
 
     def mean_at(self, place: Place) -> float:
         return float(self.weights @ self.at(place))
 
     def deviation_of(self, now: Place, then: Place) -> np.ndarray:
-        """Of a change between two evaluations, by each fit: of its slope, and of the two evaluations."""
+        """Returns each fit's uncertainty of the change between two evaluations: their noise and its slope."""
         slope = (self._shape(then) - self._shape(now)) ** 2 / self._squares
         return self.noise * np.sqrt(slope + 2.0)
 
 
 def _start(areas: np.ndarray, values: np.ndarray, rises: bool) -> int:
-    """The first point of the curve."""
+    """Returns the index of the first point that the curve is fitted to."""
     gone = (values - values[0]) * (1 if rises else -1)
     begun = int(np.argmax(gone >= BEGUN * gone.max()))
     begun = max(begun, int(np.searchsorted(areas, areas[-1] / 10)))
@@ -208,7 +209,7 @@ def _start(areas: np.ndarray, values: np.ndarray, rises: bool) -> int:
 
 
 def noise_of(values: np.ndarray) -> float:
-    """Standard deviation of points about the smooth curve they follow, from second differences."""
+    """Returns the standard deviation of points about the smooth curve they follow, by second differences."""
     if len(values) < 3:
         return 0.0
     return float(np.median(np.abs(np.diff(values, 2))) / 0.6745 / np.sqrt(6))

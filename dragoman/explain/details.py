@@ -1,6 +1,6 @@
-"""What reports show of a run's records beside its findings, read as the answers read it.
+"""Functions with which reports read a run's records the way the answers do.
 
-`report` knows the findings, their questions, comparisons, and these names; the rest of `explain` may change.
+`report` may use findings, questions, comparisons and these names; the rest of `explain` may change.
 """
 
 from dragoman.explain.counterfactual import link_rate

@@ -1,4 +1,4 @@
-"""How long did the run take? All of it, split by what it was spent on, and what remains while it runs."""
+"""How long did the run take? Its whole time, split by what it was spent on, and the time left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.explain.time_outside_steps import event_seconds
 from dragoman.measure.records import Records
 
 ENDED_BY_ITSELF = ("finished", "no improvement")
-# The parts of a run's time in numbers, and what text and charts call them.
+# The parts of a run's time: the names of their numbers, and their names in text and charts.
 PARTS = {
     "training_seconds": "training",
     "evaluation_seconds": "evaluation",
@@ -21,7 +21,7 @@ PARTS = {
     "restart_seconds": "restarts",
     "other_seconds": "other",
 }
-RECENT_STEPS = 200  # their mean tells the pace of the steps to come
+RECENT_STEPS = 200  # the time left is estimated from their mean
 
 
 def explain(records: Records, price_per_hour: float | None = None) -> Finding:
@@ -29,9 +29,9 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
     start, end = _span(records)
     if start is None and (not len(seconds) or _steps(records) is None):
         return unknown("duration", "neither the times of attempts nor of steps were recorded")
-    betrayed = jumps.betrayed(records)
-    wall = max(0.0, end - start - sum(betrayed)) or None if start is not None and end is not None else None
-    set_by = [*jumps.recorded(records), *betrayed]
+    inferred = jumps.inferred(records)
+    wall = max(0.0, end - start - sum(inferred)) or None if start is not None and end is not None else None
+    clock_jumps = [*jumps.recorded(records), *inferred]
     evaluation = _seconds_of(records, "evaluation")
     split = {
         "training_seconds": _training(records, seconds, evaluation),
@@ -57,21 +57,19 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         eta_seconds=_eta(records, seconds, split) if running else None,
         money=_money(records, price_per_hour),
         price_per_host_hour=price_per_hour,
-        clock_jumps=len(set_by) or None,
-        clock_jump_seconds=sum(set_by) if set_by else None,
+        clock_jumps=len(clock_jumps) or None,
+        clock_jump_seconds=sum(clock_jumps) if clock_jumps else None,
     )
     evidence = _evidence(records, wall is not None)
-    said = [_answer(records, numbers, price_per_hour), jumps.sentence(set_by)]
+    sentences = [_answer(records, numbers, price_per_hour), jumps.sentence(clock_jumps)]
     if grown := growth(records):
-        said.append(str(grown))
+        sentences.append(str(grown))
         numbers["memory_growth"] = grown.numbers
-        evidence.append(
-            "memory_growth: medians of a host's memory in use over quarters of the newest attempt"
-        )
+        evidence.append("memory_growth: medians of memory in use over each quarter of the latest attempt")
     return Finding(
         id="duration",
         verdict="stated",
-        answer=" ".join(filter(None, said)),
+        answer=" ".join(filter(None, sentences)),
         numbers=numbers,
         evidence=evidence,
         confidence="estimated" if records.facts.one_mean else "measured",
@@ -80,7 +78,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
 
 
 def _seconds_of(records: Records, kind: str) -> float | None:
-    """None where it is not known: our own runs record every kind, a log of others only what it times."""
+    """Returns the seconds of all events of a kind; None if a log that is not ours does not time that kind."""
     is_own = records.facts.source == "dragoman" and bool(records.events)
     is_timed = any(event.kind == kind for event in records.events)
     return event_seconds(records, kind) if is_own or is_timed else None
@@ -93,7 +91,7 @@ def _steps(records: Records) -> int | None:
 
 
 def _tokens(records: Records) -> float | None:
-    """Target tokens of all steps; of our own runs, whose steps are all there."""
+    """Returns the target tokens of all steps; only for our own runs, which record every step."""
     tokens = records.steps["target_tokens"]
     is_own = records.facts.source == "dragoman" and len(tokens)
     return float(tokens.sum()) if is_own and np.isfinite(tokens).all() else None
@@ -111,8 +109,8 @@ def _training(records: Records, seconds: np.ndarray, evaluation: float | None) -
     return training - (evaluation or 0.0) if records.facts.seconds_include_evaluations else training
 
 
-def _signs_of_life(records: Records) -> np.ndarray:
-    """Every time at which something was written down."""
+def _record_times(records: Records) -> np.ndarray:
+    """Returns every time at which something was recorded, in order."""
     tables = (records.steps["ended"], records.nics["time"], records.hosts["time"], records.gpus["time"])
     rows = [event.time + event.seconds for event in records.events]
     rows += [evaluation.time for evaluation in records.evaluations]
@@ -121,21 +119,21 @@ def _signs_of_life(records: Records) -> np.ndarray:
 
 
 def _span(records: Records) -> tuple[float | None, float | None]:
-    """When the run began, and when it ended or was last heard of."""
-    signs = _signs_of_life(records)
+    """Returns when the run began, and when it ended or recorded something for the last time."""
+    times = _record_times(records)
     if not records.attempts:
-        if not len(signs):
+        if not len(times):
             return None, None
         seconds = _step_seconds(records)
-        return float(signs[0] - (seconds[0] if len(seconds) else 0.0)), float(signs[-1])
+        return float(times[0] - (seconds[0] if len(seconds) else 0.0)), float(times[-1])
     first, last = records.attempts[0], records.attempts[-1]
     if last.ended is not None:
         return first.started, last.ended
-    return first.started, float(max(last.started, signs[-1])) if len(signs) else last.started
+    return first.started, float(max(last.started, times[-1])) if len(times) else last.started
 
 
 def _startup(records: Records) -> float | None:
-    """From a start to its first step, over all attempts."""
+    """Returns the seconds from each start to the first step, summed over all attempts."""
     if any(event.kind == "startup" for event in records.events):
         return event_seconds(records, "startup")
     waits = []
@@ -144,27 +142,27 @@ def _startup(records: Records) -> float | None:
         begun = (records.steps["ended"] - records.steps["seconds"])[mine]
         begun = begun[np.isfinite(begun)]
         if len(begun):
-            # to a millisecond: floating point leaves a trace where the two are the same moment
+            # Rounded to a millisecond, as floating-point error must not make equal times differ.
             waits.append(max(0.0, round(float(begun.min()) - attempt.started, 3)))
     return sum(waits) if waits else None
 
 
 def _restarts(records: Records) -> float | None:
-    """From the last sign of life of an attempt to the start of the next."""
+    """Returns the seconds from an attempt's last record to the start of the next, over all attempts."""
     if not records.attempts:
         return None
-    signs, waited = _signs_of_life(records), 0.0
+    times, waited = _record_times(records), 0.0
     for attempt, following in zip(records.attempts, records.attempts[1:], strict=False):
         ended = attempt.ended
         if ended is None:
-            mine = signs[(signs >= attempt.started) & (signs <= following.started)]
+            mine = times[(times >= attempt.started) & (times <= following.started)]
             ended = float(mine[-1]) if len(mine) else attempt.started
         waited += max(0.0, following.started - ended)
     return waited
 
 
 def _eta(records: Records, seconds: np.ndarray, split: dict[str, float | None]) -> float | None:
-    """What is left, at the pace of the newest steps, with evaluations and checkpoints as often as so far."""
+    """Returns the time left at the pace of the latest steps, with as many evaluations and checkpoints."""
     steps, wanted = _steps(records), records.facts.settings.get("train.steps")
     if not steps or not len(seconds) or not isinstance(wanted, int):
         return None
@@ -173,13 +171,13 @@ def _eta(records: Records, seconds: np.ndarray, split: dict[str, float | None]) 
 
 
 def _hosts(records: Records) -> list[int]:
-    """How many each attempt had; one number where attempts are not known."""
+    """Returns the number of hosts of each attempt, or of the run if no attempt was recorded."""
     last = records.facts.hosts
     return [len(attempt.placement.get("hosts", last)) for attempt in records.attempts] or [len(last)]
 
 
 def _money(records: Records, price_per_hour: float | None) -> float | None:
-    """Paid from one start to the next: whether hosts were given back meanwhile is not known."""
+    """Returns the price from each start to the next; whether hosts were returned in between is not known."""
     start, end = _span(records)
     if not price_per_hour or start is None or end is None:
         return None
@@ -188,14 +186,16 @@ def _money(records: Records, price_per_hour: float | None) -> float | None:
 
 
 def _answer(records: Records, numbers: dict[str, float], price_per_hour: float | None) -> str:
-    steps = format_units.counted(int(numbers["steps"]), "step") if "steps" in numbers else "the run"
+    steps = format_units.counted(int(numbers["steps"]), "step") if "steps" in numbers else "The run"
     if "wall_seconds" in numbers:
-        text = f"{format_units.seconds(numbers['wall_seconds'])} for {steps}"
+        text = f"{steps} took {format_units.seconds(numbers['wall_seconds'])}"
     elif "training_seconds" in numbers:
-        inside = format_units.seconds(numbers["training_seconds"])
-        text = f"{inside} inside {steps}; time between was not recorded"
+        text = (
+            f"{steps} took {format_units.seconds(numbers['training_seconds'])}; time between steps was not "
+        )
+        text += "recorded"
     else:
-        text = "Not known"
+        text = "How long it took is not known"
     spent = {name: numbers.get(number, 0.0) for number, name in PARTS.items()}
     if "wall_seconds" in numbers:
         parts = [f"{name} {format_units.seconds(value)}" for name, value in spent.items() if value > 0]
@@ -203,31 +203,30 @@ def _answer(records: Records, numbers: dict[str, float], price_per_hour: float |
     text += "."
     if "tokens_per_wall_second" in numbers and "tokens_per_step_second" in numbers:
         overall, of_steps = numbers["tokens_per_wall_second"], numbers["tokens_per_step_second"]
-        text += f" {format_units.count(overall)} target tokens per second over all of it,"
-        text += f" {format_units.count(of_steps)} in steps alone."
+        text += f" Throughput was {format_units.count(overall)} target tokens per second overall,"
+        text += f" {format_units.count(of_steps)} within steps."
     text += f" {_ending(records, numbers)}"
     if "money" in numbers:
         fewest, most = min(_hosts(records)), max(_hosts(records))
         hosts = format_units.counted(most, "host") if fewest == most else f"{fewest} to {most} hosts"
-        text += f" At {price_per_hour:g} per host and hour, {hosts}: {numbers['money']:.2f}."
+        text += f" At {price_per_hour:g} per host-hour, {hosts} cost {numbers['money']:.2f}."
     return text.strip()
 
 
 def _ending(records: Records, numbers: dict[str, float]) -> str:
     if not records.attempts or not records.facts.end_is_known:
-        return "Whether it ended by itself was not recorded."
+        return "Whether the run finished was not recorded."
     last = records.attempts[-1]
     tries = f" after {len(records.attempts)} attempts" if len(records.attempts) > 1 else ""
     if last.ended is None:
-        left = (
-            f", about {format_units.seconds(numbers['eta_seconds'])} to go"
-            if "eta_seconds" in numbers
-            else ""
-        )
-        return f"Not ended as of its last record{tries}{left}."
+        left = format_units.seconds(numbers["eta_seconds"]) if numbers.get("eta_seconds") else ""
+        to_go = f", with about {left} to go" if left else ""
+        return f"The run had not ended at its last record{tries}{to_go}."
+    if last.reason == "finished":
+        return f"The run finished{tries}."
     if numbers.get("finished"):
-        return f"It ended by itself{tries} ({last.reason})."
-    return f"It did not end by itself{tries} ({last.reason or 'no reason recorded'})."
+        return f"The run finished early{tries} ({last.reason})."
+    return f"The run did not finish{tries} ({last.reason or 'no reason recorded'})."
 
 
 def _evidence(records: Records, has_wall: bool) -> list[str]:
@@ -236,18 +235,20 @@ def _evidence(records: Records, has_wall: bool) -> list[str]:
         which = "start and end of the attempts" if records.attempts else "times of the first and last record"
         evidence.append(f"wall_seconds: {which}")
     if one_mean := records.facts.one_mean:
-        evidence.append(f"training_seconds: steps times their mean ({one_mean})")
+        evidence.append(f"training_seconds: number of steps times their mean ({one_mean})")
     else:
         evidence.append("training_seconds: sum over steps")
     if records.events:
-        evidence.append("evaluation_, checkpoint_ and startup_seconds: events, while training stood still")
+        evidence.append("evaluation_, checkpoint_ and startup_seconds: events that paused training")
     if _tokens(records):
-        evidence.append("tokens_per_wall_ and tokens_per_step_second: the same target tokens over both times")
+        evidence.append(
+            "tokens_per_wall_ and tokens_per_step_second: target tokens over the whole time and over steps"
+        )
     if jumps.recorded(records):
-        evidence.append("clock_jump_seconds: the wall clock against one that cannot be set")
-    if jumps.betrayed(records):
-        evidence.append("clock_jump_seconds: times that go back")
+        evidence.append("clock_jump_seconds: the wall clock compared with a clock that cannot be set")
+    if jumps.inferred(records):
+        evidence.append("clock_jump_seconds: recorded times that go backwards")
     if len(records.attempts) > 1:
-        evidence.append("restart_seconds: from an attempt's last sign of life to the next start")
-        evidence.append("other_seconds: mostly steps that a later attempt made again")
+        evidence.append("restart_seconds: from an attempt's last record to the next start")
+        evidence.append("other_seconds: mostly steps that a later attempt repeated")
     return evidence

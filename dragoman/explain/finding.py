@@ -1,4 +1,4 @@
-"""A finding: an answer with its numbers, its evidence, how sure it is, and what to try."""
+"""A finding: an answer with its numbers, evidence, confidence and advice."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Finding(BaseModel):
     @model_validator(mode="after")
     def _answers_its_question(self) -> Finding:
         if self.id not in QUESTIONS:
-            raise ValueError(f"no question {self.id!r}; there are {', '.join(QUESTIONS)}")
+            raise ValueError(f"unknown question {self.id!r}; known: {', '.join(QUESTIONS)}")
         if self.verdict not in (allowed := QUESTIONS[self.id].verdicts):
-            raise ValueError(f"{self.id} has no verdict {self.verdict!r}; there are {', '.join(allowed)}")
+            raise ValueError(f"{self.id} has no verdict {self.verdict!r}; known: {', '.join(allowed)}")
         return self
 
     @property
@@ -35,25 +35,25 @@ class Finding(BaseModel):
 
 
 def unknown(id: str, because: str, numbers: dict[str, Any] | None = None) -> Finding:
-    """ "Unknown, because X was not recorded" is a good answer."""
+    """A finding that says why the question cannot be answered: "Unknown: X was not recorded"."""
     return Finding(
         id=id, verdict="unknown", answer=f"Unknown: {because}.", numbers=numbers or {}, confidence="unknown"
     )
 
 
 def known(**numbers: Any) -> dict[str, Any]:
-    """Those that are known, neither None nor NaN, as plain values that JSON can hold."""
+    """The numbers that are neither None nor NaN, as plain values for JSON."""
     plain = {name: _plain(value) for name, value in numbers.items()}
     return {name: value for name, value in plain.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "item"):  # numpy's scalars
+    if hasattr(value, "item"):  # a numpy scalar
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def document(run: dict[str, Any], findings: list[Finding]) -> dict[str, Any]:
-    """What findings.json and every --json hold."""
+    """The contents of findings.json and of every --json."""
     rows = [{"id": f.id, "question": f.question, **f.model_dump(exclude={"id"})} for f in findings]
     return {"schema": SCHEMA, "run": run, "findings": rows}

@@ -1,8 +1,8 @@
 """What twice the steps would gain, in held-out loss and in BLEU.
 
-BLEU follows the loss, late in a run nearly in a straight line. By itself it begins late and jumps about. So
-its gain comes from that of the loss, and from a curve of its own only where the loss says nothing: it was not
-scored, or it rises while BLEU does not fall.
+BLEU follows the loss, late in a run almost in a straight line. On its own it starts late and is noisy. So the
+gain in BLEU is derived from the gain in loss, and comes from a curve of its own only where the loss is no
+guide: it was not scored, or it rises while BLEU does not fall.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from dragoman.explain.finding import known
 from dragoman.explain.history import History, rise
 from dragoman.measure.records import RunFacts
 
-# What twice the steps must buy to be worth it. Half a BLEU is about the smallest difference that a test set
-# of two or three thousand sentences shows reliably. 1 % of the loss, but at least 0.01 (1 % of perplexity).
+# The gain that makes twice the steps worth it. Half a BLEU is about the smallest difference that a test set
+# of two or three thousand sentences shows reliably. For the loss 1 %, but at least 0.01 (1 % of perplexity).
 BLEU_WORTH = 0.5
 LOSS_WORTH_SHARE = 0.01
 LOSS_WORTH_LEAST = 0.01
 NOTHING_LEARNT_BLEU = 1.0
-FORETOLD_FROM_BLEU = 3.0  # below it BLEU does not follow the loss yet, and by itself foretells nothing
-# Of one evaluation, however smooth the few points look; and between two runs that differ in length alone.
+FORETOLD_FROM_BLEU = 3.0  # lower BLEU does not follow the loss yet, and on its own predicts nothing
+# Least noise of one evaluation, however smooth the points look, and of two runs that differ only in length.
 LOSS_NOISE_SHARE = 0.001
 BLEU_NOISE = 0.1
 LOSS_RUN_NOISE_SHARE = 0.002
 BLEU_RUN_NOISE = 0.3
 POWERS = (0.0, 1.0, 2.0, 3.0)  # of a token's probability
-# Of BLEU's gain, one standard deviation, and twice that where it is as much as was seen: no such line is
-# quite straight (measured by benchmarks/convergence.py).
+# One standard deviation as a share of BLEU's gain, doubled where the gain is as large as what was seen: such
+# lines are not quite straight (measured by benchmarks/convergence.py).
 SLOPE_DOUBT = 0.25
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Positive is better, for a loss as for BLEU."""
+    """A predicted gain; positive is better for loss and BLEU alike."""
 
     name: str
     gain: float
     low: float
     high: float
-    worth: float  # the least that matters; not less than the noise of one evaluation
+    worth: float  # the smallest gain that matters; at least the noise of one evaluation
     curve: list[tuple[float, float]]
 
     @property
@@ -56,10 +56,10 @@ class Gain:
         return "converged" if self.high < 2 * self.worth else "unknown"
 
     def __str__(self) -> str:
-        unit = "BLEU" if self.name == "bleu" else "of held-out loss"
+        raises = "raise BLEU" if self.name == "bleu" else "lower the held-out loss"
         digits = 1 if self.name == "bleu" else 3
         gain, low, high = (f"{number:z.{digits}f}" for number in (self.gain, self.low, self.high))
-        return f"{gain} {unit} (between {low} and {high})"
+        return f"{raises} by {gain} ({low} to {high})"
 
     def numbers(self) -> dict[str, object]:
         key = f"gain_if_doubled_{self.name}"
@@ -71,9 +71,9 @@ class Gain:
 
 
 def least_loss(facts: RunFacts) -> float:
-    """The loss below which label smoothing lets no model come: the entropy of the targets themselves.
+    """Returns the lowest loss that label smoothing allows: the entropy of the smoothed targets.
 
-    Held-out loss is scored with the smoothing of training. 0 where smoothing or vocabulary are not known.
+    Held-out loss is scored with the same smoothing as training. 0 if smoothing or vocabulary is not known.
     """
     smoothing, pieces = facts.settings.get("train.label_smoothing"), facts.data_card.get("vocabulary_pieces")
     if not isinstance(smoothing, float) or not 0 < smoothing < 1 or not isinstance(pieces, int) or pieces < 2:
@@ -84,20 +84,20 @@ def least_loss(facts: RunFacts) -> float:
 
 
 def gains(past: History, course: Course | None, least_loss: float = 0.0) -> list[Gain]:
-    """Of the loss and of BLEU, where there are points enough."""
+    """Returns the predicted gains in loss and BLEU for which there are enough points."""
     steps, losses = past.of(past.eval_loss)
     loss = None if rise(losses) else _loss_fit(steps, losses, course, least_loss)
-    found = []
+    predicted = []
     if loss:
         worth = max(LOSS_WORTH_SHARE * abs(losses[-1]), LOSS_WORTH_LEAST, loss.noise)
         room = max(0.0, losses[-1] - least_loss)
         low, gain, high = (min(-change, room) for change in (loss.high, loss.change, loss.low))
-        found.append(Gain("loss", gain, low, high, worth, loss.curve))
+        predicted.append(Gain("loss", gain, low, high, worth, loss.curve))
     scores = past.of(past.bleu)[1]
     if loss and len(scores) and scores[-1] < FORETOLD_FROM_BLEU:
-        return found
+        return predicted
     bleu = (_by_loss(past, loss, course) if loss else None) or _by_itself(past, course)
-    return [*found, bleu] if bleu else found
+    return [*predicted, bleu] if bleu else predicted
 
 
 def _loss_fit(
@@ -117,7 +117,7 @@ def _by_itself(past: History, course: Course | None) -> Gain | None:
 
 
 def _by_loss(past: History, loss: Extrapolation, course: Course | None) -> Gain | None:
-    """None where BLEU does not rise as the loss falls."""
+    """Derives the gain in BLEU from the gain in loss; None if BLEU does not rise as the loss falls."""
     both = np.isfinite(past.eval_loss) & np.isfinite(past.bleu) & (past.steps >= loss.curve[0][0])
     losses, bleu = past.eval_loss[both], past.bleu[both]
     if len(bleu) < LEAST_POINTS:
@@ -131,7 +131,7 @@ def _by_loss(past: History, loss: Extrapolation, course: Course | None) -> Gain 
     parts = [line.gains(loss.draws, between_runs) for line in lines]
     more, room = np.concatenate([part.values for part in parts]), max(100 - float(bleu[-1]), 1e-9)
     draws = Draws(
-        more / (1 + (np.maximum(more, 0.0) / room) ** 4) ** 0.25,  # bends where it would pass 100 BLEU
+        more / (1 + (np.maximum(more, 0.0) / room) ** 4) ** 0.25,  # bends before it would pass 100 BLEU
         np.concatenate([part.weights * weight for part, weight in zip(parts, weights, strict=True)]),
     )
     low, gain, high = draws.at(INTERVAL[0], 0.5, INTERVAL[1])
@@ -144,8 +144,8 @@ def _by_loss(past: History, loss: Extrapolation, course: Course | None) -> Gain 
 
 
 class _Line:
-    """BLEU against the probability of a token to a power, which bends the line; 0 is against its logarithm,
-    the loss."""
+    """BLEU as a line in a power of the token probability, which bends it; power 0 means its logarithm, the
+    loss."""
 
     def __init__(self, log_probability: np.ndarray, bleu: np.ndarray, power: float):
         self._power = power
@@ -154,9 +154,9 @@ class _Line:
         self._squares = max(float((centred**2).sum()), 1e-12)
         self._seen = max(float(np.ptp(bleu)), BLEU_NOISE)
         self._middle, self._level = float(x.mean()), float(bleu.mean())
-        self.slope = float(centred @ bleu) / self._squares  # at the last evaluation, where the logarithm is 0
+        self.slope = float(centred @ bleu) / self._squares  # at the last evaluation, whose logarithm is 0
         apart = bleu - bleu.mean() - self.slope * centred
-        late = apart[len(apart) // 2 :]  # the first half is where a line bends most
+        late = apart[len(apart) // 2 :]  # lines bend most in the first half
         self.noise = max(float(np.sqrt((late**2).mean() * len(bleu) / (len(bleu) - 2))), BLEU_NOISE)
 
     def _bent(self, log_probability: np.ndarray) -> np.ndarray:
@@ -166,7 +166,7 @@ class _Line:
         return self._level + self.slope * (self._bent(log_probability) - self._middle)
 
     def gains(self, changes: Draws, between_runs: float) -> Draws:
-        """Of BLEU, where the loss changes so: straight in the loss from here on."""
+        """Returns the gains in BLEU for these changes of the loss, on a straight line from the last point."""
         more = -self.slope * changes.values
         of_form = SLOPE_DOUBT * (1 + np.minimum(1.0, np.abs(more) / self._seen)) * more
         of_slope = self.noise * changes.values / np.sqrt(self._squares)

@@ -1,4 +1,4 @@
-"""What the GPUs' own meters said, and what it means: a busy GPU need not be computing."""
+"""The GPUs' own meters, and what they mean: a busy GPU is not always computing."""
 
 from __future__ import annotations
 
@@ -9,50 +9,54 @@ import numpy as np
 from dragoman.explain.traffic import Clock
 from dragoman.measure.records import Records
 
-BUSY = 0.9  # of the time some kernel runs; a kernel that waits for the network is one
-# A GPU that multiplies matrices draws most of its limit; one that only spins draws little more than idle,
-# which is a tenth to a fifth. Half lies well away from both.
+BUSY = 0.9  # share of the time with a running kernel, which may be one that waits for the network
+# A GPU that multiplies matrices draws most of its power limit; one that only waits in a kernel draws little
+# more than when idle, 10 to 20 %. Half is far from both.
 LOW_POWER = 0.5
-SERIES = 5  # readings of a GPU, fewer of which are moments: a step has moments of computing and of waiting
+SERIES = 5  # fewer readings of a GPU are moments, and every step has moments of computing and of waiting
 
 
 @dataclass(frozen=True)
 class GpuUse:
-    """Means over all GPUs, during steps where that can be told."""
+    """Means over all GPUs; only during steps, if the times are known."""
 
     utilisation: float | None
     power_share: float | None
     power_watts: float | None
     power_limit_watts: float | None
     memory_bytes: float | None
-    readings: float  # of each GPU
+    readings: float  # per GPU
 
     @property
     def is_moment(self) -> bool:
-        """Read off a screen rather than watched: it shows what a step does at times, not what fills it."""
+        """Whether there are only a few readings, which show moments of a step rather than most of it."""
         return self.readings < SERIES
 
     @property
     def is_busy_waiting(self) -> bool:
-        """Busy by its own account, and too cool to be computing."""
+        """Whether the GPUs report being busy, but draw too little power to be computing."""
         if self.utilisation is None or self.power_share is None:
             return False
         return self.utilisation >= BUSY and self.power_share < LOW_POWER
 
     @property
     def is_waiting(self) -> bool:
-        """Too cool to be computing, and not known to be idle: somebody may have read off the power alone."""
+        """Whether the GPUs draw too little power to be computing and are not known to be idle.
+
+        Someone may have noted only the power.
+        """
         if self.power_share is None or self.power_share >= LOW_POWER:
             return False
         return self.utilisation is None or self.utilisation >= BUSY
 
     @property
     def is_working(self) -> bool:
+        """Whether the GPUs draw the power of computing."""
         return self.power_share is not None and self.power_share >= LOW_POWER
 
 
 def gpu_use(records: Records) -> GpuUse | None:
-    """None where no GPU was watched."""
+    """Returns the GPUs' mean use; None if no GPU was watched."""
     gpus = records.gpus
     if not len(gpus["time"]):
         return None

@@ -1,4 +1,4 @@
-"""Times at which somebody, or a time server, set the wall clock while a run was under way."""
+"""Changes of the wall clock, by a person or a time server, during a run."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from dragoman.measure.records import Attempt, Records
 
 
 def recorded(records: Records) -> list[float]:
-    """Seconds of each, as the run noticed them. They are not in its times."""
+    """Returns the seconds of each change that the run recorded; its times are already corrected for them."""
     return [jump for attempt in records.attempts for jump in attempt.jumps]
 
 
-def betrayed(records: Records) -> list[float]:
-    """Seconds of each in times that were taken straight from the wall clock: where these go back.
+def inferred(records: Records) -> list[float]:
+    """Returns the seconds of each change that shows in uncorrected times, because they go backwards.
 
     A clock that was set forward cannot be told from a pause.
     """
-    found: list[float] = []
-    end = -np.inf  # of the attempt before
+    changes: list[float] = []
+    end = -np.inf  # of the previous attempt
     for attempt in records.attempts:
         times, seconds = _times(records, attempt)
         times, seconds = np.concatenate(([end], times)), np.concatenate(([0.0], seconds))
         end = times[-1]
         if attempt.clock_offset is None:
             is_back = np.diff(times) <= -LEAST_JUMP_SECONDS
-            found += (np.diff(times) - seconds[1:])[is_back].tolist()
-    return found
+            changes += (np.diff(times) - seconds[1:])[is_back].tolist()
+    return changes
 
 
 def sentence(jumps: Sequence[float]) -> str:
-    """Empty where there was none."""
+    """Describes the changes; empty if there were none."""
     if not jumps:
         return ""
     ways = [f"{format_units.seconds(abs(jump))} {'forward' if jump > 0 else 'back'}" for jump in jumps]
     times = f"{len(ways)} times: {format_units.listed(ways[:3])}{', ...' * (len(ways) > 3)}"
-    return f"The wall clock was set {times if len(ways) > 1 else ways[0]}; this does not count."
+    return f"The wall clock was set {times if len(ways) > 1 else ways[0]}; times are corrected for this."
 
 
 def _times(records: Records, attempt: Attempt) -> tuple[np.ndarray, np.ndarray]:
-    """When the attempt started, its steps ended and it ended itself, each with the seconds it took."""
+    """Returns when the attempt started, its steps ended and it ended, each with the seconds it took."""
     mine = (records.steps["attempt"] == attempt.number) & np.isfinite(records.steps["ended"])
     ended = attempt.ended if attempt.ended is not None else np.nan
     times = np.array([attempt.started, *records.steps["ended"][mine], ended])

@@ -1,4 +1,4 @@
-"""What does the learning-rate curve mean? The formula with this run's numbers, planned against applied."""
+"""What does the learning-rate curve mean? The formula with this run's numbers, and planned versus applied."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from dragoman import format_units
 from dragoman.explain.course import Schedule, planned
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.measure.records import Records
 
-SAME = 1e-3  # of the peak; records keep rates in double precision, logs of others in three or more digits
-MOST_COMPARED = 2_000  # steps, evenly drawn
+SAME = 1e-3  # share of the peak; our records hold doubles, other programs' logs three digits or more
+MOST_COMPARED = 2_000  # steps, evenly spread
 
 
 def explain(records: Records) -> Finding:
@@ -32,7 +33,7 @@ def explain(records: Records) -> Finding:
         numbers |= known(peak=plan.rates([peak_step])[0], peak_step=peak_step)
     sentences = [_formula(plan) if plan else "The schedule's settings were not recorded."]
     if len(applied):
-        sentences.append(_course(updates, applied))
+        sentences.append(_course(updates, applied, "It" if plan else "The rate"))
     if plan and len(applied):
         difference = _difference(updates, applied, plan)
         numbers |= known(planned_difference_share=difference)
@@ -49,7 +50,7 @@ def explain(records: Records) -> Finding:
 
 
 def _applied(records: Records) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of updates, from 1, and the rate each used."""
+    """Returns the numbers of updates, from 1, and the rate each used."""
     steps, rates = records.steps["step"], records.steps["learning_rate"]
     known_rows = np.isfinite(steps) & np.isfinite(rates)
     order = np.argsort(steps[known_rows], kind="stable")
@@ -60,31 +61,31 @@ def _applied(records: Records) -> tuple[np.ndarray, np.ndarray]:
 def _formula(plan: Schedule) -> str:
     config, width = plan.settings, plan.width
     rate, warmup, steps = config.rate, config.warmup_steps, config.steps
-    rise = f"rises in a straight line to {rate:.3g} at step {warmup:,}, " if warmup else ""
+    rise = f"rises linearly to {rate:.3g} at step {warmup:,}, then " if warmup else ""
     return {
         "transformer": f"The rate is {rate:g} x {width}^-0.5 x min(step x {max(1, warmup)}^-1.5, step^-0.5): "
-        f"it rises in a straight line for {_steps(warmup)}, so that the first gradients do little harm, "
-        "and then falls with the square root of the step.",
-        "inverse_sqrt": f"The rate {rise}then falls with the square root of the step "
+        f"it rises linearly for {format_units.counted(warmup, 'step')}, so that the first gradients do "
+        "little harm, then falls with the inverse square root of the step.",
+        "inverse_sqrt": f"The rate {rise}falls with the inverse square root of the step "
         f"({rate:g} x ({max(1, warmup)} / step)^0.5).",
-        "linear": f"The rate {rise}then falls in a straight line from {rate:.3g} to 0 at step {steps:,}.",
-        "cosine": f"The rate {rise}then falls along half a cosine from {rate:.3g} to 0 at step {steps:,}.",
-        "constant": f"The rate {rise}then stays at {rate:.3g}.",
+        "linear": f"The rate {rise}falls linearly from {rate:.3g} to 0 at step {steps:,}.",
+        "cosine": f"The rate {rise}falls along half a cosine from {rate:.3g} to 0 at step {steps:,}.",
+        "constant": f"The rate {rise}stays at {rate:.3g}.",
     }[config.schedule]
 
 
-def _course(updates: np.ndarray, rates: np.ndarray) -> str:
+def _course(updates: np.ndarray, rates: np.ndarray, subject: str) -> str:
     peak = int(rates.argmax())
-    at = f"It reached {rates[peak]:.3g} at step {updates[peak]:,.0f}"
+    at = f"{rates[peak]:.3g} at step {updates[peak]:,.0f}"
     if peak == len(rates) - 1:
-        return f"{at}, the last one so far: the run has not passed its peak."
-    return f"{at} and stood at {rates[-1]:.3g} at step {updates[-1]:,.0f}."
+        return f"{subject} had reached {at}, the last one so far, and was not yet past its peak."
+    return f"{subject} peaked at {at} and was {rates[-1]:.3g} at step {updates[-1]:,.0f}."
 
 
 def _difference(updates: np.ndarray, rates: np.ndarray, plan: Schedule) -> float:
-    """The largest distance between planned and applied, as a share of the planned peak.
+    """Returns the largest difference between planned and applied rates, as a share of the planned peak.
 
-    From the step on at which the plan was made: `train.minutes` makes it when the first steps were timed.
+    Steps before the plan was made do not count: `train.minutes` makes it once the first steps are timed.
     """
     is_planned = updates > plan.settings.fitted_at
     updates, rates = updates[is_planned], rates[is_planned]
@@ -98,21 +99,18 @@ def _difference(updates: np.ndarray, rates: np.ndarray, plan: Schedule) -> float
 
 def _comparison(difference: float) -> str:
     if difference <= SAME:
-        return "Applied as planned."
+        return "The applied rates match the plan."
     return (
-        f"Applied and planned differ by up to {100 * difference:.2g}% of the peak: settings changed between "
-        "attempts, or the schedule was stepped other than once per update."
+        f"Applied and planned rates differ by up to {100 * difference:.2g}% of the peak: the settings "
+        "changed between attempts, or the schedule did not advance exactly once per update."
     )
 
 
 def _evidence(is_planned: bool, applied: int) -> list[str]:
     evidence = []
     if applied:
-        evidence.append(f"peak, peak_step, last: rates of {_steps(applied)} as applied; steps count from 1")
+        steps = format_units.counted(applied, "step")
+        evidence.append(f"peak, peak_step, last: the applied rates of {steps}; steps count from 1")
     if is_planned:
         evidence.append("formula, warmup_steps: the run's settings")
     return evidence
-
-
-def _steps(count: int) -> str:
-    return f"{count:,} step{'s' * (count != 1)}"

@@ -1,4 +1,4 @@
-"""Memory that fills up: a host whose memory in use rises steadily, and when it will be full."""
+"""Hosts whose memory use grows steadily, and when their memory will be full."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from dragoman.explain.step_breakdown import settled
 from dragoman.explain.traffic import Clock
 from dragoman.measure.records import Records
 
-LEAST_SHARE = 0.02  # of the host's memory: a run's own history and the system's tables rise by less
-SPELLS = 4  # of the run, of which each must have more in use than the one before
-STEADY = 0.4  # of the mean rise, in every spell: what a program fills up at its beginning is no growth
-LEAST_ROWS = 2 * SPELLS
+LEAST_SHARE = 0.02  # of the host's memory: a run's own history and the system's tables grow by less
+QUARTERS = 4  # of the run: each must use more memory than the one before
+STEADY = 0.4  # each rise is at least this share of the mean: memory filled at the start is no steady growth
+LEAST_ROWS = 2 * QUARTERS
 
 
 @dataclass(frozen=True)
 class Growth:
     host: str
-    first_bytes: float  # in use in the first spell
+    first_bytes: float  # in use in the first quarter
     last_bytes: float
     host_bytes: float
     bytes_per_second: float
     steps_per_second: float
-    also: int = 0  # other hosts on which it rises
+    also: int = 0  # other hosts on which it grows
 
     @property
     def seconds_left(self) -> float:
@@ -48,44 +48,44 @@ class Growth:
 
     def __str__(self) -> str:
         numbers = self.numbers
-        text = f"Memory in use on {self.host} rose steadily from {format_units.size(self.first_bytes)} to "
+        text = f"Memory in use on {self.host} grew steadily from {format_units.size(self.first_bytes)} to "
         text += f"{format_units.size(self.last_bytes)} of {format_units.size(self.host_bytes)}, by "
         text += (
-            f"{format_units.size(numbers['bytes_per_1000_steps'])} per 1,000 steps: at this pace it is full "
+            f"{format_units.size(numbers['bytes_per_1000_steps'])} per 1,000 steps; at this pace it would "
         )
-        text += f"{format_units.seconds(self.seconds_left)} and "
-        text += f"{format_units.count(numbers['full_after_steps'])} steps later"
-        others = f", and it rises on {self.also} other host{'s' * (self.also > 1)}" if self.also else ""
+        text += f"be full {format_units.seconds(self.seconds_left)}"
+        text += f" ({format_units.count(numbers['full_after_steps'])} steps) later"
+        others = f"; it also grew on {format_units.counted(self.also, 'other host')}" if self.also else ""
         return f"{text}{others}."
 
     @property
     def advice(self) -> str:
         return (
-            f"find out which program's memory grows on {self.host} (top, sorted by memory): "
-            "full memory ends the run"
+            f"find the program whose memory grows on {self.host} (`top`, sorted by memory): "
+            "when memory is full, the run is killed"
         )
 
 
 def growth(records: Records) -> Growth | None:
-    """On the host that will be full first; None where memory does not rise for good, or is not known."""
-    found = [
+    """Returns the growth on the host that will be full first; None if no host's memory grows steadily."""
+    growths = [
         grown
         for host, total in enumerate(records.facts.host_memory_bytes)
         if (grown := _of_host(records, host, float(total)))
     ]
-    if not found:
+    if not growths:
         return None
-    first = min(found, key=lambda grown: grown.seconds_left)
-    return Growth(**{**vars(first), "also": len(found) - 1})
+    first = min(growths, key=lambda grown: grown.seconds_left)
+    return Growth(**{**vars(first), "also": len(growths) - 1})
 
 
 def _of_host(records: Records, host: int, total: float) -> Growth | None:
     time, memory = _in_use(records, host)
     if len(time) < LEAST_ROWS or total <= 0:
         return None
-    spells = np.array_split(np.arange(len(time)), SPELLS)
-    levels = np.array([np.median(memory[spell]) for spell in spells])
-    middles = np.array([time[spell].mean() for spell in spells])
+    quarters = np.array_split(np.arange(len(time)), QUARTERS)
+    levels = np.array([np.median(memory[quarter]) for quarter in quarters])
+    middles = np.array([time[quarter].mean() for quarter in quarters])
     rises = np.diff(levels)
     if levels[-1] - levels[0] < LEAST_SHARE * total or rises.min() < STEADY * rises.mean():
         return None
@@ -104,7 +104,7 @@ def _of_host(records: Records, host: int, total: float) -> Growth | None:
 
 
 def _in_use(records: Records, host: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times and bytes in use while the newest attempt made its steps: a restart frees what had piled up."""
+    """Returns times and bytes in use during the latest attempt's steps, because a restart frees memory."""
     hosts, ended = records.hosts, records.steps["ended"][settled(records)]
     started = records.attempts[-1].started if records.attempts else -np.inf
     ended = ended[np.isfinite(ended) & (ended >= started)]

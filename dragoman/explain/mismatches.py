@@ -1,4 +1,4 @@
-"""Interfaces that carried clearly more or less than the exchange must send, and what that may be."""
+"""Interfaces that carried clearly more or less than the exchange needs, and the likely causes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dragoman.measure.records import Records
 
 @dataclass(frozen=True)
 class _Mismatch:
-    """Of one host, per step."""
+    """A difference on one host, per step."""
 
     host: str
     way: str  # sent or received
     interface: str
     seen_bytes: float
     is_more: bool
-    instead: str = ""  # the interface that carried what was expected of this one
+    instead: str = ""  # the interface that carried the bytes expected of this one
     instead_bytes: float = 0.0
 
     @property
@@ -31,7 +31,7 @@ class _Mismatch:
 
 
 def byte_mismatches(records: Records) -> list[str]:
-    """A sentence for each kind of difference of over 15 %, however many hosts show it."""
+    """Returns a sentence for each kind of difference above 15 %, however many hosts show it."""
     expected = expected_bytes(records)
     kinds: dict[tuple[str, str, bool, str], list[_Mismatch]] = {}
     for mismatch in _mismatches(records):
@@ -40,7 +40,7 @@ def byte_mismatches(records: Records) -> list[str]:
 
 
 def mismatch_numbers(records: Records) -> list[dict[str, Any]]:
-    """What those sentences are made of, host by host."""
+    """Returns the numbers of those sentences, host by host."""
     expected = expected_bytes(records) or 1.0
     return [
         known(
@@ -60,8 +60,8 @@ def _mismatches(records: Records) -> list[_Mismatch]:
     expected = expected_bytes(records)
     if not expected:
         return []
-    found = [_mismatch(records, row, expected) for row in gradient_traffic(records)]
-    return [mismatch for mismatch in found if mismatch]
+    checked = [_mismatch(records, row, expected) for row in gradient_traffic(records)]
+    return [mismatch for mismatch in checked if mismatch]
 
 
 def _mismatch(records: Records, row: HostTraffic, expected: float) -> _Mismatch | None:
@@ -88,17 +88,17 @@ def _sentence(alike: list[_Mismatch], expected: float) -> str:
     low, high = min(seen) / expected, max(seen) / expected
     if first.is_more:
         times = f"{_span(f'{low:.2f}', f'{high:.2f}')} x"
-        cause = "other traffic on this link, or retransmits"
+        cause = "other traffic on this link, or retransmissions"
     else:
         times = f"{_span(format_units.share(low), format_units.share(high))} of"
-        cause = "the wrong interface, or gradients that were compressed on their way"
+        cause = "the wrong interface, or gradients compressed on the way"
     if first.instead:
         carried = [mismatch.instead_bytes for mismatch in alike]
         sizes_instead = _span(format_units.size(min(carried)), format_units.size(max(carried)))
-        cause = f"the wrong interface, for {first.instead} carried {sizes_instead} per step"
+        cause = f"the wrong interface, as {first.instead} carried {sizes_instead} per step"
     hosts = format_units.hosts([mismatch.host for mismatch in alike]) + " each" * (count > 1)
     needed = f"{times} the {format_units.size(expected)} that the exchange needs"
-    return f"{hosts} {first.way} {sizes} per step by {first.interface}, {needed}: {cause}"
+    return f"{hosts} {first.way} {sizes} per step over {first.interface}, {needed}: {cause}"
 
 
 def _span(low: str, high: str) -> str:

@@ -1,6 +1,6 @@
-"""The questions that every run is asked, a row each, in the order of the answers.
+"""The questions that every report answers: one row each, in the order of the report.
 
-A row names its explainer and its charts, and imports neither: a finding knows its question without them.
+A row names its explainer and charts without importing them, so that findings can know their questions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 class Verdict(NamedTuple):
     """How reports show a verdict."""
 
-    tone: Literal["good", "fair", "bad", "plain", "unknown"]  # a colour, which the words do without
+    tone: Literal["good", "fair", "bad", "plain", "unknown"]  # chooses the colour
     words: str
 
 
@@ -26,13 +26,13 @@ class Question:
     wording: str
     explainer: str  # module.function in dragoman.explain
     verdicts: Mapping[str, Verdict] = field(default_factory=lambda: STATED)
-    of_one_placement: bool = False  # answered for the ranks and hosts that made most steps
+    of_one_placement: bool = False  # answered only for the ranks and hosts that made most steps
     charts: tuple[str, ...] = ()  # module.function in dragoman.report.charts
-    key_numbers: tuple[str, ...] = ()  # shown beside the answer, the one a reader wants first at the front
-    # Of numbers whose name does not end with their unit: an ending of report/units.py, another word, or "".
+    key_numbers: tuple[str, ...] = ()  # shown beside the answer, the most important first
+    # Units of numbers whose names do not end with one: an ending of report/units.py, another word, or "".
     units: Mapping[str, str] = field(default_factory=dict)
-    in_headline: bool = False  # its verdict is part of the run in one line
-    opens_tables: bool = False  # its tables are the answer: the page shows them without a click
+    in_headline: bool = False  # its verdict appears in the one-line summary of the run
+    opens_tables: bool = False  # its tables are the answer, so the page shows them unfolded
 
 
 QUESTIONS: dict[str, Question] = {
@@ -145,10 +145,10 @@ QUESTIONS: dict[str, Question] = {
         ),
     ),
     "step_network": Question(
-        wording="How does step time go with network traffic?",
+        wording="How does step time depend on network traffic?",
         explainer="step_network.explain",
         of_one_placement=True,
-        charts=("traffic.traffic_against_step_time", "traffic.under_the_lens"),
+        charts=("traffic.traffic_against_step_time", "traffic.traffic_within_a_step"),
         key_numbers=("correlation", "bytes_per_step_per_host", "burst_share"),
         units={"correlation_with_bytes": ""},
     ),

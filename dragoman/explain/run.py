@@ -1,4 +1,4 @@
-"""Every explainer over the records of one run: the findings, in the order of the questions."""
+"""Runs every explainer over the records of one run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dragoman.explain.finding import Finding, unknown
 from dragoman.explain.questions import QUESTIONS, Question
 from dragoman.measure.records import Records
 
-Explainer = Callable[..., Finding]  # of the records
+Explainer = Callable[..., Finding]  # takes the records
 
 
 def explain(records: Records, price_per_hour: float | None = None) -> list[Finding]:
-    """An answer to every question. `price_per_hour` is that of one host."""
+    """Returns a finding for every question, in their order; `price_per_hour` is for one host."""
     placed = placement.longest(records)
     findings = []
     for id, question in QUESTIONS.items():
@@ -30,14 +30,14 @@ def explain(records: Records, price_per_hour: float | None = None) -> list[Findi
 
 
 def explainer_of(question: Question) -> Explainer:
-    """The function that the question's row names."""
+    """Returns the function that the question's row names."""
     module, function = question.explainer.split(".")
     explainer: Explainer = getattr(import_module(f"dragoman.explain.{module}"), function)
     return explainer
 
 
 def _answer(id: str, explainer: Explainer, records: Records) -> Finding:
-    """One answer that cannot be given must not take the others with it."""
+    """Returns the explainer's finding; if it fails, the answer says so and the others are unaffected."""
     try:
         return explainer(records)
     except Exception as error:

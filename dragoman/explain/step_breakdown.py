@@ -1,4 +1,4 @@
-"""Where a step's seconds go: the phases over ranks, taken apart by cause."""
+"""Where a step's seconds go: its phases over all ranks, separated by cause."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from dragoman.measure.records import PHASES, Records
 
-# The first steps of an attempt allocate memory, lay out buckets and fill caches. They are left out where
-# enough others are left to speak.
+# The first steps of an attempt allocate memory, lay out buckets and fill caches. They are left out if enough
+# others remain.
 SETTLING_STEPS = 3
 ENOUGH_STEPS = 20
 
 
 @dataclass(frozen=True)
 class StepParts:
-    """Mean seconds of a step, phases as the mean over ranks. None where a phase was not recorded."""
+    """Mean seconds of a step and its phases, over steps and ranks; None where a phase was not recorded."""
 
     steps: int
     seconds: float
@@ -25,13 +25,13 @@ class StepParts:
     backward: float | None
     exchange: float | None  # exposed: link and straggler together
     optimizer: float | None
-    link: float | None  # what even the rank that waits least waits for
-    straggler: float | None  # what the other ranks wait for the slowest, mean over all ranks
-    excess: float | None  # by how much the slowest rank is later than the mean of the others
+    link: float | None  # the exposed exchange of the rank that waits least
+    straggler: float | None  # how long the other ranks wait for the slowest, mean over all ranks
+    excess: float | None  # how much later the slowest rank is than the mean of the others
 
     @property
     def computing(self) -> float | None:
-        """Forward, backward and the optimizer: the device works for the model."""
+        """Seconds in forward, backward and optimizer, in which the device works for the model."""
         known = [part for part in (self.forward, self.backward, self.optimizer) if part is not None]
         return sum(known) if known else None
 
@@ -40,7 +40,7 @@ class StepParts:
 
 
 def settled(records: Records) -> np.ndarray:
-    """Which steps speak for the run: timed, and past the first ones of their attempt."""
+    """Returns which steps represent the run: timed ones, without the first few of each attempt."""
     timed = np.isfinite(records.steps["seconds"]) & (records.steps["seconds"] > 0)
     late = timed.copy()
     attempts = records.steps["attempt"]
@@ -50,7 +50,7 @@ def settled(records: Records) -> np.ndarray:
 
 
 def step_parts(records: Records) -> StepParts | None:
-    """None where no step was timed. The parts together are never longer than the step."""
+    """Returns the parts of the mean step, together never longer than it; None if no step was timed."""
     chosen = settled(records)
     if not chosen.any():
         return None
@@ -85,7 +85,7 @@ def step_parts(records: Records) -> StepParts | None:
 
 
 def phases_within(records: Records) -> dict[str, np.ndarray]:
-    """Each phase's mean seconds over ranks, of every step: parts of it, where it was timed."""
+    """Returns each phase's seconds in every step, mean over ranks; they fit within each timed step."""
     timed = np.isfinite(records.steps["seconds"]) & (records.steps["seconds"] > 0)
     phases = {name: records.phase(name).copy() for name in PHASES}
     waited = (records.phase("exchange") - records.phase("exchange", "least"))[timed]
@@ -96,7 +96,7 @@ def phases_within(records: Records) -> dict[str, np.ndarray]:
 
 
 def _whole(records: Records, chosen: np.ndarray) -> np.ndarray:
-    """The steps of which every phase is known that any step has: means over different steps do not add up."""
+    """Returns the steps with every phase that any step has, as means over different steps do not add up."""
     columns = [records.phase(name) for name in PHASES] + [records.phase("exchange", "least")]
     known = [np.isfinite(column) for column in columns if np.isfinite(column[chosen]).any()]
     whole = chosen & np.logical_and.reduce([chosen, *known])
@@ -104,11 +104,11 @@ def _whole(records: Records, chosen: np.ndarray) -> np.ndarray:
 
 
 def _within(seconds: np.ndarray, phases: dict[str, np.ndarray], waited: np.ndarray) -> dict[str, np.ndarray]:
-    """The phases of each step, together no longer than the step.
+    """Returns the phases of each step, shortened to fit within the step.
 
-    `seconds` are rank 0's. In records from before ranks met after a checkpoint, the others `waited` in the
-    exchange while rank 0 was still writing one: that is no part of the step. What then remains too much is a
-    matter of clocks, and all phases give way alike.
+    `seconds` are rank 0's. In early records, the other ranks `waited` in the exchange while rank 0 was still
+    writing a checkpoint; this is not part of the step and comes off the exchange. Any excess that remains is
+    due to the clocks, and shortens all phases in proportion.
     """
     over = np.nansum(list(phases.values()), axis=0) - seconds
     beside = np.clip(over, 0.0, np.maximum(np.nan_to_num(waited), 0.0))
@@ -119,6 +119,6 @@ def _within(seconds: np.ndarray, phases: dict[str, np.ndarray], waited: np.ndarr
 
 
 def mean(values: np.ndarray) -> float | None:
-    """Over what was recorded; None if nothing was."""
+    """Returns the mean of the finite values; None if there are none."""
     values = values[np.isfinite(values)]
     return float(values.mean()) if len(values) else None

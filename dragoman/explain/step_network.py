@@ -1,4 +1,4 @@
-"""How does step time go with network traffic? Correlations, bursts inside a step, and a faster link."""
+"""How does step time depend on network traffic? Correlations, bursts within a step, and a faster link."""
 
 from __future__ import annotations
 
@@ -27,10 +27,17 @@ from dragoman.explain.traffic import (
 )
 from dragoman.measure.records import Records
 
-LEAST_POINTS = 10  # for a correlation
-STRONG = 0.7  # explains half of the differences between steps
-WEAK = 0.3  # explains less than a tenth
-STEADY = 0.1  # an exchange that varies less, as a share of itself, can explain no differences between steps
+LEAST_POINTS = 10  # needed for a correlation
+STRONG = 0.7  # a correlation from here on explains half of the differences between steps
+WEAK = 0.3  # a correlation below this explains less than a tenth
+PHASE_NAMES = {
+    "data": "the wait for data",
+    "forward": "the forward pass",
+    "backward": "the backward pass and the wait after it",
+    "exchange": "the exchange",
+    "optimizer": "the optimizer",
+}
+STEADY = 0.1  # an exchange whose relative deviation is smaller cannot explain differences between steps
 
 
 def explain(records: Records) -> Finding:
@@ -39,9 +46,9 @@ def explain(records: Records) -> Finding:
         return unknown("step_network", "no step was timed")
     chosen = settled(records)
     seconds = records.steps["seconds"][chosen]
-    # The rank that waits least waits for the network alone; the others also for a slow rank.
+    # The rank that waits least waits only for the network; the others also wait for a slow rank.
     exchange = records.phase("exchange", "least")[chosen]
-    with_exchange = correlation(seconds, exchange) if records.facts.ranks != 1 else None  # one: there is none
+    with_exchange = correlation(seconds, exchange) if records.facts.ranks != 1 else None
     with_bytes = correlation(*bytes_of_steps(records))
     seen, burst = sent_per_step(records), None if is_one_machine(records) else bursts(records)
     numbers = known(
@@ -71,12 +78,14 @@ def explain(records: Records) -> Finding:
         numbers=numbers,
         evidence=_evidence(records, with_exchange, with_bytes, burst),
         confidence="measured" if counted or with_exchange is not None else "estimated",
-        advice=[f"{link[0]}: about {link[1]:.1f} x faster steps"] if link and link[1] >= WORTH_TRYING else [],
+        advice=[f"use {link[0]}: about {link[1]:.1f} x faster steps"]
+        if link and link[1] >= WORTH_TRYING
+        else [],
     )
 
 
 def _by_arithmetic(records: Records, parts: StepParts, numbers: dict[str, float]) -> Finding:
-    """What must have been sent, where nobody looked at the wire."""
+    """The finding where traffic was not recorded: what must have been sent."""
     expected = expected_bytes(records)
     because = "neither the exchange's time nor the bytes on the wire were recorded"
     if not expected:
@@ -86,16 +95,17 @@ def _by_arithmetic(records: Records, parts: StepParts, numbers: dict[str, float]
         id="step_network",
         verdict="stated",
         answer=f"Each host must send {format_units.size(expected)} per step, {rate} on average over a step "
-        f"of {format_units.seconds(parts.seconds)}; {because}, so how the two go together is not known.",
+        f"of {format_units.seconds(parts.seconds)}. How step time depends on this is not known, because "
+        f"{because}.",
         numbers=numbers
         | known(step_seconds=parts.seconds, mean_bits_per_second=8 * expected / parts.seconds),
-        evidence=["expected_bytes_per_step_per_host: what a ring of these ranks sends of these gradients"],
+        evidence=["expected_bytes_per_step_per_host: what a ring of these ranks sends for these gradients"],
         confidence="estimated",
     )
 
 
 def correlation(a: np.ndarray, b: np.ndarray) -> float | None:
-    """Pearson's, of what both have; None with few points or where one does not vary."""
+    """Returns Pearson's correlation; None with few common points or if one of the two does not vary."""
     known_rows = np.isfinite(a) & np.isfinite(b)
     a, b = a[known_rows], b[known_rows]
     if len(a) < LEAST_POINTS:
@@ -122,12 +132,12 @@ def _sentences(
     if burst:
         flow = f"{format_units.share(burst.share)} of a step's bytes flow in its busiest quarter "
         flow += "(even flow: 25%)"
-        # The lens marks the wait for the exchange as part of the backward pass, which it follows.
-        phase = "backward and the wait after it" if burst.phase == "backward" else burst.phase
-        where = f", {format_units.share(burst.phase_share)} of them during {phase}" if phase else ""
+        # Samples count the wait for the exchange as part of the backward pass before it.
+        name = PHASE_NAMES[burst.phase] if burst.phase else ""
+        where = f", and {format_units.share(burst.phase_share)} during {name}" if name else ""
         sentences.append(f"{flow}{where}.")
     if with_exchange is not None:
-        sentences.append(_going_with(records, with_exchange, with_bytes))
+        sentences.append(_dependence(records, with_exchange, with_bytes))
     if link and link[1] >= WORTH_TRYING:
         sentences.append(f"On {link[0]} steps would be about {link[1]:.1f} x faster.")
     elif link:
@@ -135,31 +145,33 @@ def _sentences(
     return sentences
 
 
-def _going_with(records: Records, with_exchange: float, with_bytes: float | None) -> str:
+def _dependence(records: Records, with_exchange: float, with_bytes: float | None) -> str:
     least = records.phase("exchange", "least")[settled(records)]
-    text = f"Step time goes with exchange time {_strength(with_exchange)} (correlation {with_exchange:z.2f})"
+    follows = _strength(with_exchange)
+    text = f"Step time {follows} exchange time (correlation {with_exchange:z.2f})"
     if with_bytes is not None:
-        text += f" and with bytes {_strength(with_bytes)} ({with_bytes:z.2f})"
+        same, also = follows == _strength(with_bytes), "or" if abs(with_bytes) < WEAK else "and"
+        text += f" {also if same else f'and {_strength(with_bytes)}'} the bytes sent ({with_bytes:z.2f})"
     if abs(with_exchange) < WEAK and 0 < np.nanstd(least) < STEADY * np.nanmean(least):
         usual = format_units.seconds(float(np.nanmean(least)))
-        text += f": the exchange takes the same {usual} in every step, and what differs lies elsewhere"
+        text += f": the exchange takes about {usual} in every step, so differences come from elsewhere"
     return f"{text}."
 
 
 def _bytes(records: Records) -> str:
     seen, expected = sent_per_step(records) or 0.0, expected_bytes(records)
     if is_one_machine(records):
-        return "All ranks run on one machine: their gradients cross no network."
+        return "All ranks ran on one machine, so their gradients crossed no network."
     if expected and abs(seen / expected - 1) > MISMATCH:
         needs = f"the exchange needs {format_units.size(expected)}"
-        return f"Each host was seen to send {format_units.size(seen)} per step, though {needs}."
-    return f"Each host sends {format_units.size(seen)} per step."
+        return f"Each host sent {format_units.size(seen)} per step, although {needs}."
+    return f"Each host sent {format_units.size(seen)} per step."
 
 
 def _strength(value: float) -> str:
     if abs(value) < WEAK:
-        return "hardly at all"
-    return ("closely" if abs(value) >= STRONG else "somewhat") + (", the other way" if value < 0 else "")
+        return "hardly follows"
+    return f"{'closely' if abs(value) >= STRONG else 'partly'} {'follows' if value > 0 else 'runs against'}"
 
 
 def _evidence(
@@ -167,14 +179,13 @@ def _evidence(
 ) -> list[str]:
     evidence = []
     if with_exchange is not None:
-        evidence.append(
-            "correlation: seconds of steps with the exposed exchange of the rank that waits least"
-        )
+        evidence.append("correlation: step seconds with the exposed exchange of the rank that waits least")
     if with_bytes is not None:
         evidence.append(
-            "correlation_with_bytes: seconds of steps with bytes sent meanwhile, over short spells"
+            "correlation_with_bytes: step seconds with the bytes sent meanwhile, over a few steps at a time"
         )
     evidence += sent_evidence(records)
     if burst:
-        evidence.append(f"burst_share: {burst.steps} steps sampled many times a second; median")
+        steps = format_units.counted(burst.steps, "step")
+        evidence.append(f"burst_share: median of {steps}, sampled many times a second")
     return evidence

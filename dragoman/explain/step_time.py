@@ -1,4 +1,4 @@
-"""What is a step, and how long is one? With this run's numbers, by phase and by rank."""
+"""What is a step, and how long is one? Answered with this run's numbers, by phase and by rank."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def _definition(records: Records, numbers: dict[str, Any]) -> str:
     text += f" by {format_units.counted(ranks, 'rank')}{' together' * (ranks > 1)}" if ranks else ""
     if count := numbers.get("microbatches"):
         unit, microbatch = settings.get("data.unit", "tokens"), settings["data.microbatch"]
-        each = f", {numbers['microbatches_per_rank']:.3g} per rank" if ranks else ""
+        per_rank = f" ({numbers['microbatches_per_rank']:.3g} per rank)" if ranks and ranks > 1 else ""
         parts = format_units.counted(count, "microbatch", "microbatches")
-        text += f": about {parts}{each}, of up to {microbatch:,} {unit}"
+        text += f": about {parts}{per_rank} of up to {microbatch:,} {unit}{' each' * (count > 1)}"
     tokens = numbers.get("tokens_per_step")
     return f"{text}{f', {tokens:,.0f} target tokens in all' if tokens else ''}."
 
@@ -80,15 +80,15 @@ def _times(numbers: dict[str, Any]) -> str:
         text += f" (median {format_units.seconds(numbers['median_seconds'])}, "
         text += f"95% under {format_units.seconds(numbers['p95_seconds'])})"
     if "tokens_per_second" in numbers:
-        text += f", {format_units.count(numbers['tokens_per_second'])} target tokens per second"
+        text += f", or {format_units.count(numbers['tokens_per_second'])} target tokens per second"
     spent = [
         f"{phase} {format_units.share(share)}" for phase, share in numbers.get("phase_shares", {}).items()
     ]
-    return f"{text}{': ' + ', '.join(spent) if spent else ''}."
+    return f"{text}.{' By phase: ' + ', '.join(spent) + '.' if spent else ''}"
 
 
 def _by_rank(records: Records) -> list[dict[str, Any]]:
-    """Mean seconds of each phase per step, for each rank."""
+    """Returns the mean seconds of each phase per step, for each rank."""
     windows = records.windows
     by_phase = {phase: rank_seconds(records, phase) for phase in PHASES}
     rows = []
@@ -108,18 +108,18 @@ def _seconds_evidence(records: Records, parts: StepParts) -> list[str]:
         return [f"mean_seconds: {facts.one_mean}; how single steps differed is not known"]
     if facts.step_interval is None:
         steps = format_units.counted(parts.steps, "step")
-        return [f"seconds: {steps}, from end to end, without evaluations and checkpoints"]
-    lines = f"seconds: means over {facts.step_interval:,} steps each, as the log has them"
-    holds = "; evaluations in between are in them" if facts.seconds_include_evaluations else ""
+        return [f"seconds: {steps}, each from end to end, without evaluations and checkpoints"]
+    lines = f"seconds: means over {facts.step_interval:,} steps each, as logged"
+    holds = "; they include evaluations" if facts.seconds_include_evaluations else ""
     return [f"{lines} ({parts.steps * facts.steps_per_row:,} steps){holds}"]
 
 
 def _evidence(tokens: float | None, phases: bool, ranks: bool, changes: bool) -> list[str]:
     evidence = []
     if tokens:
-        evidence.append("tokens: target tokens of all ranks, EOS included")
+        evidence.append("tokens: target tokens of all ranks, including EOS")
     if phases:
-        evidence.append("phase_seconds: mean over steps and ranks; exchange is the part not hidden")
+        evidence.append("phase_seconds: mean over steps and ranks; exchange counts only the exposed part")
     if ranks:
         evidence.append("ranks: each rank's phases, summed over log intervals")
     if changes:

@@ -1,4 +1,4 @@
-"""Which rank the others wait for."""
+"""Finds the rank that the others wait for."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 from dragoman.explain.finding import known
 from dragoman.measure.records import Records
 
-# Sums over windows even out the luck of single steps. A rank that is still so much busier than the others is
-# slow by nature; below that the slowest rank is now this one, now that one.
+# Sums over windows average out the chance of single steps. A rank that is still busier than the others by
+# this factor is always slow; below it, the slowest rank changes from step to step.
 LASTING = 1.05
-MOST_STEPS = 0.75  # without windows: the same rank is the slowest in so many steps (chance: 1 / ranks)
+MOST_STEPS = 0.75  # without windows: the same rank is slowest in this share of steps (by chance: 1 / ranks)
 
 
 @dataclass(frozen=True)
 class Straggler:
     rank: int
     host: str | None
-    times_busier: float | None  # than the mean of the others
-    waits_for_data: bool  # rather than computing longer
+    times_busier: float | None  # compared with the mean of the others
+    waits_for_data: bool  # late because of its data, rather than of its computing
 
     def __str__(self) -> str:
         where = f"rank {self.rank}" + (f" on {self.host}" if self.host else "")
         if self.times_busier is None:
             return where
-        doing = "waits for its data and computes" if self.waits_for_data else "computes"
+        doing = "waits for data and computes" if self.waits_for_data else "computes"
         return f"{where}, which {doing} {self.times_busier:.1f} x as long as the others"
 
     def numbers(self) -> dict[str, float]:
@@ -34,6 +34,7 @@ class Straggler:
 
 
 def host_of(records: Records, rank: int) -> str | None:
+    """Returns the name of the rank's host, if it is known."""
     facts = records.facts
     if 0 <= rank < len(facts.rank_hosts) and 0 <= facts.rank_hosts[rank] < len(facts.hosts):
         return facts.hosts[facts.rank_hosts[rank]]
@@ -41,14 +42,14 @@ def host_of(records: Records, rank: int) -> str | None:
 
 
 def rank_seconds(records: Records, phase: str) -> dict[int, float]:
-    """Seconds of a phase, summed over the run, by rank. Empty where ranks were not recorded one by one."""
+    """Returns the seconds of a phase over the whole run, by rank; empty if ranks were not recorded apart."""
     ranks, seconds = records.windows["rank"], records.windows[phase]
     known = np.isfinite(ranks) & np.isfinite(seconds)
     return {int(rank): float(seconds[known & (ranks == rank)].sum()) for rank in np.unique(ranks[known])}
 
 
 def straggler(records: Records) -> Straggler | None:
-    """The rank that is late again and again, or None if none is or nothing tells."""
+    """Returns the rank that is regularly late; None if there is none or it cannot be told."""
     data, forward, backward = (rank_seconds(records, phase) for phase in ("data", "forward", "backward"))
     computing = {rank: forward[rank] + backward[rank] for rank in forward if rank in backward}
     if len(computing) < 2:

@@ -1,4 +1,4 @@
-"""Time outside steps: evaluations and checkpoints for which training stood still."""
+"""Time outside steps: evaluations and checkpoints during which training paused."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dragoman.explain import remedies
 from dragoman.explain.step_breakdown import settled
 from dragoman.measure.records import Records
 
-ENOUGH_BESIDE = 5  # steps while a checkpoint was written, and as many while none was
-DEAR = 0.10  # of the time: half as often gives 5 %, the least worth advising
+ENOUGH_BESIDE = 5  # steps needed while a checkpoint was written, and while none was
+DEAR = 0.10  # share of the time: doing it half as often saves 5 %, the least worth advising
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,13 @@ class Outside:
 
 
 def event_seconds(records: Records, kind: str) -> float:
+    """Returns the seconds of all events of a kind."""
     known = [event.seconds for event in records.events if event.kind == kind and np.isfinite(event.seconds)]
     return float(sum(known))
 
 
 def outside_seconds(records: Records) -> Outside | None:
-    """None where nothing was recorded beside steps, or no step was timed."""
+    """Returns the time in and outside steps; None if no event was recorded or no step was timed."""
     seconds = records.steps["seconds"]
     training = float(seconds[np.isfinite(seconds) & (seconds > 0)].sum())
     evaluation, checkpoint = event_seconds(records, "evaluation"), event_seconds(records, "checkpoint")
@@ -42,9 +43,9 @@ def outside_seconds(records: Records) -> Outside | None:
 
 
 def slowed_by_writing(records: Records) -> float | None:
-    """Seconds by which all steps together were longer while a checkpoint was written in the background.
+    """Returns by how many seconds writing checkpoints in the background slowed all steps together.
 
-    None where too few steps lie in or beside such times to tell.
+    None if too few steps ran with or without such writing.
     """
     ended, seconds = records.steps["ended"], records.steps["seconds"]
     chosen = settled(records) & np.isfinite(ended)
@@ -61,6 +62,7 @@ def slowed_by_writing(records: Records) -> float | None:
 
 
 def outside_advice(records: Records) -> list[str]:
+    """Advises less frequent evaluations or checkpoints where they take much time."""
     outside = outside_seconds(records)
     if not outside:
         return []
@@ -68,9 +70,11 @@ def outside_advice(records: Records) -> list[str]:
     names = {"evaluation": "evaluate half as often", "checkpoint": "write checkpoints half as often"}
     advice = []
     for kind, key in (("evaluation", "evaluate.every"), ("checkpoint", "checkpoint.every")):
-        every = records.facts.settings.get(key)
-        command = remedies.setting(records.facts, key, 2 * every) if isinstance(every, int) else ""
-        if shares[kind] >= DEAR:
-            now = f"(now every {every or '?'} steps)"
-            advice.append(f"{names[kind]} {now}: {format_units.share(shares[kind] / 2)} less time{command}")
+        if shares[kind] < DEAR:
+            continue
+        every, how = records.facts.settings.get(key), ""
+        if isinstance(every, int):
+            how = f", every {2 * every:,} steps instead of {every:,}"
+            how += remedies.setting(records.facts, key, 2 * every)
+        advice.append(f"{names[kind]}{how}: {format_units.share(shares[kind] / 2)} less time")
     return advice

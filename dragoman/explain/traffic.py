@@ -1,7 +1,7 @@
-"""Bytes on the wire per step: counted at the edges of the steps, or by the second and laid over their times.
+"""Bytes on the wire per step, counted at the start and end of steps or taken from counters over time.
 
-Runs of ours count at the edges: what is sent between steps is in none of them. Records of others, and ours
-from before, have rows of a second or a minute that begin and end anywhere in a step.
+Our runs count at the start and end of each step, so that traffic between steps is left out. Other programs'
+records, and early ones of ours, have a row per second or minute, which begins and ends anywhere in a step.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from dragoman import format_units
 from dragoman.explain.step_breakdown import mean, step_parts
 from dragoman.measure.records import PHASES, Records
 
-# Packet headers are 4 to 6 % of a full Ethernet frame, and a run sends a little beside its gradients. More
-# than this is something else.
+# Packet headers are 4 to 6 % of a full Ethernet frame, and a run sends a little besides its gradients. A
+# larger difference has another cause.
 MISMATCH = 0.15
-SPELL_STEPS = 3  # so that a step cut in two at the edge of a spell matters little
-WHOLLY = 0.9  # a row so much inside steps holds nothing of what is sent beside them
+STRETCH_STEPS = 3  # enough that a step cut in two at the edge of a stretch matters little
+WHOLLY = 0.9  # a row that overlaps steps by this share contains no traffic from outside them
 
 
 @dataclass(frozen=True)
 class HostTraffic:
-    """Of one interface, per step."""
+    """What one interface of a host carries per step."""
 
     host: int
     interface: str
     sent_bytes: float
     received_bytes: float
-    carries_gradients: bool  # known; otherwise it is only the busiest one
+    carries_gradients: bool  # False: it is not known which one does, and this is the busiest
 
 
 class Clock:
-    """How many steps, and how many seconds of steps, had passed at a time."""
+    """Tells how many steps, and how many seconds of steps, lie between two times."""
 
     def __init__(self, records: Records):
         ended, seconds = records.steps["ended"], records.steps["seconds"]
@@ -59,30 +59,30 @@ class Clock:
 
 
 def is_one_machine(records: Records) -> bool:
-    """Known to be: then gradients cross no network, and what `lo` counts is anything else as well."""
+    """Whether all ranks are known to be on one host, so that gradients cross no network."""
     return len(set(records.facts.rank_hosts)) == 1
 
 
 def gradient_traffic(records: Records) -> list[HostTraffic]:
-    """Each host's traffic on the gradients' interface; on the busiest one where that is not known."""
+    """Returns each host's traffic on the gradients' interface, or on the busiest if that is not known."""
     if is_one_machine(records):
         return []
-    found = []
+    traffic = []
     clock = Clock(records)
     for host in _hosts(records):
         if counted := _counted(records, host):
-            found.append(counted)
+            traffic.append(counted)
             continue
         rows = interfaces(records, host, clock)
         if name := _gradient_interface(records, host):
-            found += [row for row in rows if row.interface == name]
+            traffic += [row for row in rows if row.interface == name]
         elif rows := [row for row in rows if row.interface != "lo"]:
-            found.append(max(rows, key=lambda row: row.sent_bytes))
-    return found
+            traffic.append(max(rows, key=lambda row: row.sent_bytes))
+    return traffic
 
 
 def _counted(records: Records, host: int) -> HostTraffic | None:
-    """What this host's first rank counted in its steps."""
+    """Returns what this host's first rank counted in its steps, if it did."""
     chosen = _windows_of(records, host)
     if not chosen.any():
         return None
@@ -94,7 +94,7 @@ def _counted(records: Records, host: int) -> HostTraffic | None:
 
 
 def _windows_of(records: Records, host: int) -> np.ndarray:
-    """Those with bytes, of whole log intervals."""
+    """Selects the windows of a host's ranks with counted bytes."""
     windows = records.windows
     ranks = [rank for rank, place in enumerate(records.facts.rank_hosts) if place == host]
     counted = np.isfinite(windows["sent_bytes"]) & np.isfinite(windows["received_bytes"])
@@ -106,7 +106,7 @@ def _steps_of_windows(records: Records) -> np.ndarray:
 
 
 def interfaces(records: Records, host: int, clock: Clock | None = None) -> list[HostTraffic]:
-    """What every interface of a host carried per step."""
+    """Returns what every interface of a host carried per step."""
     clock = clock or Clock(records)
     usable = (records.nics["host"] == host) & np.isfinite(records.nics["time"]) & (records.nics["span"] > 0)
     if not clock or not usable.any():
@@ -116,10 +116,10 @@ def interfaces(records: Records, host: int, clock: Clock | None = None) -> list[
     steps = clock.steps(nics["time"], end)
     during = (steps > 0) & ~_during_probes(records, nics["time"], end)
     inside = clock.seconds(nics["time"], end) >= WHOLLY * nics["span"]
-    found = []
+    traffic = []
     for name in np.unique(nics["interface"][during]):
         rows = during & (nics["interface"] == name)
-        # Start-up and evaluations send as well: rows on their edges speak only if there are no others.
+        # Start-up and evaluations send too, so rows that overlap them count only if there are few others.
         if steps[rows & inside].sum() >= steps[rows].sum() / 2:
             rows &= inside
         bytes_per_step = [
@@ -129,8 +129,8 @@ def interfaces(records: Records, host: int, clock: Clock | None = None) -> list[
         if bytes_per_step[0] is not None:
             received = bytes_per_step[1] if bytes_per_step[1] is not None else float("nan")
             carries = name == _gradient_interface(records, host)
-            found.append(HostTraffic(host, str(name), bytes_per_step[0], received, carries))
-    return found
+            traffic.append(HostTraffic(host, str(name), bytes_per_step[0], received, carries))
+    return traffic
 
 
 def _gradient_interface(records: Records, host: int) -> str | None:
@@ -139,13 +139,14 @@ def _gradient_interface(records: Records, host: int) -> str | None:
 
 
 def mean_per_step(amounts: np.ndarray, steps: np.ndarray) -> float | None:
+    """Returns the recorded amounts divided by their steps; None if there are no steps."""
     known = np.isfinite(amounts)
     total = steps[known].sum()
     return float(amounts[known].sum() / total) if total > 0 else None
 
 
 def sent_per_step(records: Records) -> float | None:
-    """Mean over hosts of what left by the gradients' interface in a step."""
+    """Returns the bytes that leave by the gradients' interface in a step, mean over hosts."""
     if is_one_machine(records):
         return 0.0
     seen = mean(np.array([row.sent_bytes for row in gradient_traffic(records)]))
@@ -154,22 +155,22 @@ def sent_per_step(records: Records) -> float | None:
 
 
 def sent_evidence(records: Records) -> list[str]:
-    """Where that number comes from; nothing where there is none."""
+    """Says where `bytes_per_step_per_host` comes from; empty if it is not known."""
     if is_one_machine(records):
-        return ["bytes_per_step_per_host: none, as all ranks were on one machine"]
+        return ["bytes_per_step_per_host: none, because all ranks ran on one machine"]
     if rows := gradient_traffic(records):
         names = format_units.listed(sorted({row.interface for row in rows}))
         which = "the gradients' interface" if rows[0].carries_gradients else "the busiest interface"
         return [f"bytes_per_step_per_host: sent by {which} ({names}) during steps"]
     if records.facts.nic_bytes_per_second:
-        return ["bytes_per_step_per_host: the rate read off the interface, times the step"]
+        return ["bytes_per_step_per_host: the rate read from the interface, times the step time"]
     return []
 
 
 def bytes_of_steps(records: Records) -> tuple[np.ndarray, np.ndarray]:
-    """Mean seconds of a step, and bytes sent per step and host, over spells of a few rows of the counters.
+    """Returns mean seconds of a step and bytes sent per step and host, for stretches of a few steps.
 
-    A spell is a log interval; or a row of a second or a minute, and steps need not end with it.
+    A stretch is a log interval or some rows of a second or a minute, which need not end with a step.
     """
     rows = gradient_traffic(records)
     clock, nics = Clock(records), records.nics
@@ -189,7 +190,7 @@ def bytes_of_steps(records: Records) -> tuple[np.ndarray, np.ndarray]:
     inside, steps, sent = inside[wholly], steps[wholly], (sent * span)[wholly]
     if not steps.sum():
         return np.array([]), np.array([])
-    together = int(np.ceil(SPELL_STEPS * len(steps) / steps.sum()))  # rows that hold a few steps
+    together = int(np.ceil(STRETCH_STEPS * len(steps) / steps.sum()))  # rows that hold a few steps
     count = len(steps) // together * together
     sums = [part[:count].reshape(-1, together).sum(1) for part in (inside, sent, steps)]
     return sums[0] / sums[2], sums[1] / sums[2]
@@ -204,7 +205,7 @@ def _hosts(records: Records) -> list[int]:
 
 
 def _during_probes(records: Records, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Rows that may have seen a measurement of the link or of the exchange: bursts that no step sends."""
+    """Selects rows that overlap a probe of link or exchange, whose bursts belong to no step."""
     touched = np.zeros(len(start), dtype=bool)
     for probe in records.probes:
         touched |= (start < probe.time + probe.seconds) & (end > probe.time)

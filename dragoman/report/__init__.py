@@ -1,1 +1,1 @@
-"""Findings for people: terminal, page, markdown, JSON."""
+"""Presents findings on the terminal, as a page, as markdown and as JSON."""

@@ -1,4 +1,4 @@
-"""A comparison as a page like the report's: the same tables, and both runs' curves over each other."""
+"""Renders a comparison as a page like the report: the same tables, and both runs' curves in one chart."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dragoman.report.compare_text import sections
 
 
 def render(comparison: RunComparison, a: Records, b: Records) -> str:
-    """The page as HTML text."""
+    """Returns the page as HTML."""
     drawn: dict[str, dict[str, Any]] = {}
-    made = both.of((comparison.a, a), (comparison.b, b))
-    shown = [chart for chart in made if not isinstance(chart, Missing)]
+    charts = both.of((comparison.a, a), (comparison.b, b))
+    shown = [chart for chart in charts if not isinstance(chart, Missing)]
     return page.document(
         "compare.html",
         drawn,
@@ -26,5 +26,5 @@ def render(comparison: RunComparison, a: Records, b: Records) -> str:
         charts_made=[
             page.placed(chart, f"chart-{number}", drawn) for number, chart in enumerate(shown, start=1)
         ],
-        missing=[chart for chart in made if isinstance(chart, Missing)],
+        missing=[chart for chart in charts if isinstance(chart, Missing)],
     )

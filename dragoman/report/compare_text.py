@@ -47,21 +47,21 @@ def show(comparison: RunComparison, console: Console | None = None) -> None:
 
 
 def sections(comparison: RunComparison) -> list[TextSection]:
-    """Those that have something to say."""
+    """Returns the sections that have content."""
     pair, speed, quality = (comparison.a, comparison.b), comparison.speed, comparison.quality
     machines, settings = comparison.machines, comparison.settings
     rates = [
         FactDifference(name="tokens_per_second", a=speed.a_tokens_per_second, b=speed.b_tokens_per_second),
         FactDifference(name="step_seconds", a=speed.a_step_seconds, b=speed.b_step_seconds),
     ]
-    # The table of phases ends with the whole step.
-    is_told = bool(speed.phases) and speed.per == "step"
-    rates = [row for row in rates[: 1 if is_told else 2] if row.a is not None or row.b is not None]
+    # The table of phases ends with the whole step, which need not be listed twice.
+    is_listed = bool(speed.phases) and speed.per == "step"
+    rates = [row for row in rates[: 1 if is_listed else 2] if row.a is not None or row.b is not None]
     by_phase = f"Mean seconds per {speed.per}, by phase"
     untimed = [] if speed.phases else ["Steps were not timed in both runs."]
     outside = [_phase(row)[:3] for row in comparison.outside_steps]
     scores = [_score(row, pair) for row in quality]
-    made = [
+    all_sections = [
         TextSection(
             "What differs", ("", *pair), _differences(machines), _or_none(machines, "machines and data")
         ),
@@ -73,7 +73,7 @@ def sections(comparison: RunComparison) -> list[TextSection]:
         TextSection("Outside steps, whole run", ("", *pair), outside, []),
         TextSection("Quality, best of the run", ("metric", *pair, "better"), scores, _quality_notes(quality)),
     ]
-    return [section for section in made if section.rows or section.notes]
+    return [section for section in all_sections if section.rows or section.notes]
 
 
 def _differences(rows: list[FactDifference]) -> list[tuple[str, ...]]:
@@ -81,12 +81,12 @@ def _differences(rows: list[FactDifference]) -> list[tuple[str, ...]]:
 
 
 def _name(name: str) -> str:
-    """A setting keeps the name that a config has for it."""
+    """Returns a fact's label; a setting keeps its name from the config."""
     return name if "." in name else units.label(name)
 
 
 def _value(name: str, value: object) -> str:
-    """A setting is written as in a config."""
+    """Returns a fact's value with its unit, or a setting's value as in a config."""
     is_setting = "." in name and value is not None and not isinstance(value, str)
     return json.dumps(value) if is_setting else units.shown(name, value)
 

@@ -1,4 +1,4 @@
-"""report.md: the answers for a wiki, an issue or a thesis."""
+"""Renders report.md: the answers for a wiki, an issue or a thesis."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _answer(number: int, finding: Finding) -> list[str]:
 
 
 def is_table(value: Any) -> bool:
-    """A number that is a list of rows, such as the files of a checkpoint."""
+    """Whether a number is a list of rows, such as the files of a checkpoint."""
     return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
@@ -76,5 +76,5 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Text that means itself: a name must not become a tag, a link or a column."""
+    """Escapes markdown, so that a name cannot become a tag, a link or a column."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

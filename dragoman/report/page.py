@@ -1,8 +1,8 @@
-"""report.html: one file that opens anywhere, offline, and runs nothing but its own two scripts.
+"""Renders report.html: one file that opens anywhere, works offline and runs only its own two scripts.
 
-The page's policy (CSP) allows exactly the scripts whose checksums it names, and no connection at all: even
-a tag smuggled into a name could neither run nor call home. Jinja escapes every text; chart data travel as
-JSON in a block that is not a script.
+The page's content security policy allows only the scripts whose checksums it lists, and no connections: even
+a tag smuggled into a name could neither run nor send anything. Jinja escapes all text, and chart data are
+embedded as JSON in a block that is not a script.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def render(
     comparison: planned.PlannedAgainstActual | None = None,
     scores: scored.Scores | None = None,
 ) -> str:
-    """The page as HTML text."""
+    """Returns the page as HTML."""
     drawn: dict[str, dict[str, Any]] = {}
     answers = [_answer(number, records, finding, drawn) for number, finding in enumerate(findings, start=1)]
     return document(
@@ -57,8 +57,8 @@ def render(
 
 
 def document(template: str, drawn: dict[str, dict[str, Any]], **values: Any) -> str:
-    """A page of a template with its charts by key, our style and scripts, and the policy that allows them."""
-    from plotly.offline import get_plotlyjs  # 0.3 s: only for those who want a page
+    """Renders a template with its charts by key, the style, the scripts and the policy that allows them."""
+    from plotly.offline import get_plotlyjs  # takes 0.3 s, so only imported for a page
 
     scripts = [_script(get_plotlyjs()), _script(_file("report.js"))]
     return (
@@ -76,7 +76,7 @@ def document(template: str, drawn: dict[str, dict[str, Any]], **values: Any) -> 
 
 
 def placed(chart: charts.Chart, key: str, drawn: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What a template needs of a chart, whose data are added to `drawn`."""
+    """Returns what a template needs of a chart, and adds the chart's data to `drawn`."""
     drawn[key] = {"data": chart.traces, "layout": chart.layout}
     return {"key": key, "legend": charts.legend(chart), **vars(chart)}
 
@@ -84,15 +84,15 @@ def placed(chart: charts.Chart, key: str, drawn: dict[str, dict[str, Any]]) -> d
 def _answer(
     number: int, records: Records, finding: Finding, drawn: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """What the template needs of one answer; its charts are added to `drawn`."""
-    made: list[dict[str, Any]] = []
+    """Returns what the template needs of one answer, and adds its charts to `drawn`."""
+    present: list[dict[str, Any]] = []
     missing = []
     for chart in charts.of(records, finding):
         if isinstance(chart, charts.Missing):
             missing.append(chart)
             continue
-        key = f"chart-{finding.id.replace('_', '-')}-{len(made) + 1}"
-        made.append(placed(chart, key, drawn))
+        key = f"chart-{finding.id.replace('_', '-')}-{len(present) + 1}"
+        present.append(placed(chart, key, drawn))
     plain = [(name, units.shown(name, v)) for name, v in finding.numbers.items() if not is_table(v)]
     tables = [_table(name, v) for name, v in finding.numbers.items() if is_table(v)]
     is_open = QUESTIONS[finding.id].opens_tables
@@ -103,7 +103,7 @@ def _answer(
         "numbers": [(units.label(name), name, value) for name, value in plain],
         "open_tables": tables if is_open else [],
         "folded_tables": [] if is_open else tables,
-        "charts": made,
+        "charts": present,
         "missing": missing,
     }
 
@@ -124,12 +124,12 @@ def _policy(scripts: Sequence[str]) -> str:
 
 
 def _script(text: str) -> str:
-    """As a browser reads it: line ends are made \\n before the checksum is taken."""
+    """Returns the script as browsers read it, with \\n as line ends, so that its checksum matches."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("</script", "<\\/script")
 
 
 def _block(value: Any) -> Markup:
-    """JSON that cannot end its own tag."""
+    """Returns JSON that cannot close the tag around it."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 

@@ -1,4 +1,4 @@
-"""What was planned for a run against what it took, part by part, where a plan was made for it."""
+"""Compares the plan for a run, if there is one, with what the run took, part by part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = ("part", "planned", "actual", "actual over planned")
 
 @dataclass(frozen=True)
 class PlannedPart:
-    name: str  # with its unit, as findings name their numbers
+    name: str  # includes the unit, like the numbers of findings
     planned: Number
     actual: float
 
@@ -57,7 +57,7 @@ class PlannedAgainstActual:
 
 
 def compare(folder: Path, records: Records, findings: Sequence[Finding]) -> PlannedAgainstActual | None:
-    """None where no plan was made for the run, or it has made no step yet."""
+    """Compares plan and run; None if the run has no plan or no steps yet."""
     try:
         plan = document.load(RunFolder(folder).plan)
     except RecordsError as error:
@@ -91,7 +91,9 @@ def _scaled(number: Number, factor: float) -> Number:
 def _note(plan: Saved, facts: RunFacts, steps: int) -> str:
     note = f"Planned for {plan.cluster}."
     if facts.ranks and facts.ranks != plan.ranks:
-        note += f" It ran with {summary.machines(facts)}: the two are not the same run."
+        note += f" But the run had {summary.machines(facts)}, so the two are not comparable."
     if steps != round(plan.steps.value):
-        note += f" Of {plan.steps.value:,.0f} steps planned, {steps:,} were made: the plan is for as many."
+        note += (
+            f" The run made {steps:,} of {plan.steps.value:,.0f} planned steps; the plan is scaled to this."
+        )
     return note

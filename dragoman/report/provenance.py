@@ -1,4 +1,4 @@
-"""Where a run came from, as rows of a table."""
+"""The provenance of a run as rows of a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.rundir import RunFolder
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """The run folder's provenance.json, or what is wrong with it: the answers do not depend on it."""
+    """Returns the run folder's provenance.json, or what is wrong with it; no answer depends on it."""
     path = RunFolder(folder).provenance
     try:
         return provenance.load(path)
@@ -27,6 +27,7 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def fact_rows(records: Records) -> list[tuple[str, str]]:
+    """Returns names and values of the known facts of a run."""
     facts = records.facts
     rows = [
         ("name", facts.name),
@@ -54,7 +55,7 @@ def _having(origins: Mapping[str, str], wanted: str) -> str:
 
 
 def attempt_rows(records: Records) -> list[tuple[str, ...]]:
-    """Number, began, first step, ranks, ended, why. Dates are those that the wall clock showed."""
+    """Returns number, start, first step, ranks, end and reason of each attempt, dated by the wall clock."""
     rows: list[tuple[str, ...]] = []
     ahead = 0.0  # how far the wall clock is ahead of the times in the records
     for attempt in records.attempts:
@@ -67,14 +68,14 @@ def attempt_rows(records: Records) -> list[tuple[str, ...]]:
                 f"{attempt.first_step:,}",
                 str(attempt.ranks),
                 units.NOT_KNOWN if attempt.ended is None else moment(attempt.ended + ahead),
-                attempt.reason or "did not end by itself",
+                attempt.reason or "not recorded",
             )
         )
     return rows
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested values under dotted keys, each as text."""
+    """Returns nested values as text under dotted keys."""
     return list(_flat(values, prefix))
 
 
@@ -93,7 +94,7 @@ def _flat(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def moment(unix_seconds: float) -> str:
-    """In UTC: ranks and readers may be anywhere. Small ones count from the start of a log without dates."""
+    """Returns a time in UTC, or since the start for a log without dates, whose times are small."""
     if not math.isfinite(unix_seconds):
         return units.NOT_KNOWN
     if unix_seconds < FIRST_DATE:

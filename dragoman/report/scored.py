@@ -1,4 +1,4 @@
-"""What `dragoman evaluate` found for a run, and whether the run's model is still the one it scored."""
+"""The scores of a run from `dragoman evaluate`, and whether they are those of its current model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DECIMALS = {"comet": 4}
 
 @dataclass(frozen=True)
 class Scores:
-    """One text to an entry."""
+    """The scores of a run, one entry per text."""
 
     note: str
     entries: list[Scored] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Scores:
 
 
 def find(folder: Path) -> Scores | None:
-    """None where nothing was scored."""
+    """Returns the scores in a run folder; None if there are none."""
     run = RunFolder(folder)
     try:
         entries = scored.load(run.scores)
@@ -48,23 +48,23 @@ def find(folder: Path) -> Scores | None:
 
 
 def _note(run: RunFolder, entries: list[Scored]) -> str:
-    """Which step the commands take now, and what to do if that one was not scored."""
+    """Says which step is the run's model, and how to score it if it was not."""
     current = run.model_step()
     if current is None:
         return (
-            "The checkpoints of this run are gone: nothing tells whether these are scores of its last model."
+            "This run's checkpoints are gone, so it is not known whether these scores are of its last model."
         )
     if current in {entry.step for entry in entries}:
-        return f"Step {current:,} is the model of this run, which translate, export and serve take."
+        return f"This run's model, which translate, export and serve use, is that of step {current:,}."
     again = shlex.join(["dragoman", "evaluate", str(run.path)])
     return (
-        f"Out of date: the model of this run, which translate, export and serve take, is now that of step "
+        "Out of date: this run's model, which translate, export and serve use, is now that of step "
         f"{current:,}, which was not scored. Try: {again}"
     )
 
 
 def figures(name: str, score: scored.IntervalScore) -> tuple[str, str]:
-    """The score and its interval."""
+    """Returns the score and its interval as text."""
     value, low, high = (
         f"{figure:.{_DECIMALS.get(name, 2)}f}" for figure in (score.value, score.low, score.high)
     )

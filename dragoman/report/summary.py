@@ -1,4 +1,4 @@
-"""What every report says in the same words: the run in one line, verdicts, and what measuring cost."""
+"""What all forms of the report share: the run in one line, verdicts, and the cost of measuring."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dragoman.report import units
 
 
 def verdict(finding: Finding) -> Verdict:
-    """The finding's verdict as its question's row shows it."""
+    """Returns how the finding's question shows its verdict."""
     return QUESTIONS[finding.id].verdicts[finding.verdict]
 
 
 def key_numbers(finding: Finding) -> list[tuple[str, str]]:
-    """Label and value, for those that are known; an estimate carries its interval."""
+    """Returns labels and values of the known key numbers, estimates with their interval."""
     rows = []
     for name in QUESTIONS[finding.id].key_numbers:
         number = finding.numbers.get(name)
@@ -39,12 +39,12 @@ def _interval(numbers: dict[str, Any], name: str) -> str:
 
 
 def headline(records: Records, findings: Sequence[Finding]) -> str:
-    """The run in one line: how good, how long, on what, and what held it up."""
+    """Returns the run in one line: quality, time, machines and the main verdicts."""
     numbers = {finding.id: finding.numbers for finding in findings}
     parts = []
     if (bleu := numbers.get("convergence", {}).get("best_bleu")) is not None:
         parts.append(f"{bleu:.1f} BLEU")
-    # A row without a number is a mean that somebody wrote down.
+    # A row without a step number is a mean that someone noted, not a step.
     steps = numbers.get("duration", {}).get("steps") or int(np.isfinite(records.steps["step"]).sum())
     if steps or not len(records.steps["step"]):
         parts.append(format_units.counted(steps, "step"))
@@ -59,33 +59,32 @@ def headline(records: Records, findings: Sequence[Finding]) -> str:
 
 
 def machines(facts: RunFacts) -> str:
-    """Ranks and hosts in words; empty where neither is known."""
+    """Returns the numbers of ranks and hosts in words; empty if neither is known."""
     ranks = "" if facts.ranks is None else format_units.counted(facts.ranks, "rank")
     hosts = format_units.counted(len(facts.hosts), "host") if facts.hosts else ""
     return f"{ranks} on {hosts}" if ranks and hosts else ranks or hosts
 
 
 def training_seconds(records: Records) -> float | None:
-    """Time within steps, None if no step was timed."""
+    """Returns the time within steps; None if no step was timed."""
     seconds = records.steps["seconds"]
     total = float(np.nansum(seconds)) * records.facts.steps_per_row if len(seconds) else 0.0
     return total if total > 0 else None
 
 
 def recording_cost(records: Records) -> str:
-    """What measuring cost: in every report, so that nobody has to take our word for it."""
+    """Says how much time measuring took; every report has it, so that users can check the claim."""
     if records.facts.source != "dragoman":
         return f"Read from {records.facts.source}. What measuring cost was not recorded."
     spent, training = records.facts.recording_seconds, training_seconds(records)
     if spent is None or not math.isfinite(spent):
         text = "What measuring cost was not recorded."
     elif training is None:
-        text = f"Measuring cost {format_units.seconds(spent)}; "
-        text += "the training time to hold it against was not recorded."
+        text = f"Measuring took {format_units.seconds(spent)}; the training time was not recorded."
     else:
         text = (
-            f"Measuring cost {format_units.seconds(spent)} of {format_units.seconds(training)} of training "
-            f"({format_units.share(spent / training)}), on the slowest rank."
+            f"Measuring took {format_units.seconds(spent)} of {format_units.seconds(training)} of training "
+            f"({format_units.share(spent / training)}) on the slowest rank."
         )
     probes = sum(probe.seconds for probe in records.probes)
     if probes:
@@ -94,7 +93,7 @@ def recording_cost(records: Records) -> str:
 
 
 def run_facts(records: Records, findings: Sequence[Finding]) -> dict[str, Any]:
-    """The run as findings.json names it."""
+    """Returns the facts of the run for findings.json."""
     facts = records.facts
     named = facts.model_dump(
         include={"name", "source", "ranks", "hosts", "device", "parameters", "recording_seconds"}
@@ -110,7 +109,7 @@ def run_facts(records: Records, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def findings_document(records: Records, findings: Sequence[Finding]) -> dict[str, Any]:
-    """What findings.json and `report --json` hold; JSON has no NaN, so what is not finite is null."""
+    """Returns the contents of findings.json and `report --json`, with null for values that are not finite."""
     result: dict[str, Any] = _finite(document(run_facts(records, findings), list(findings)))
     return result
 

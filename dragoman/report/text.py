@@ -1,4 +1,4 @@
-"""The answers on a terminal. Colours only where a person looks; everything is said in words too."""
+"""Shows the answers on a terminal; colours only repeat what the words say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.report import planned, scored, summary
 
 _STYLES = {"good": "green", "fair": "yellow", "bad": "red", "plain": "cyan", "unknown": "dim"}
 _INDENT = 4
-_WIDEST = 100  # columns: longer lines are hard to read
+_WIDEST = 100  # columns; longer lines are hard to read
 
 
 def show(
@@ -42,7 +42,7 @@ def show(
 
 
 def _print(console: Console, text: Text, indent: int = 0) -> None:
-    """Wrapped by hand: rich would fill lines with spaces up to the margin."""
+    """Prints wrapped text; rich's own wrapping would pad lines with spaces."""
     for line in text.wrap(console, min(console.width, _WIDEST) - indent):
         line.rstrip()
         console.print(Text(" " * indent) + line, soft_wrap=True)
@@ -58,7 +58,7 @@ def _scores(console: Console, scores: scored.Scores) -> None:
         for name, score in entry.scores.items():
             figure, interval = scored.figures(name, score)
             _print(console, Text(f"{figure} ({interval})"), _INDENT)
-            console.print(Text(f"  {score.signature}", style="dim"), soft_wrap=True)  # to be copied whole
+            console.print(Text(f"  {score.signature}", style="dim"), soft_wrap=True)  # can be copied whole
 
 
 def _compare(console: Console, comparison: planned.PlannedAgainstActual) -> None:
@@ -90,7 +90,7 @@ def _body(finding: Finding, width: int) -> list[Text]:
 
 
 def _number_lines(finding: Finding, width: int) -> list[str]:
-    """Label and value stay together on a line."""
+    """Returns the key numbers in lines of this width, without parting a label from its value."""
     lines: list[str] = []
     for label, value in summary.key_numbers(finding):
         item = f"{label} {value}"

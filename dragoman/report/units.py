@@ -1,6 +1,6 @@
-"""Numbers of a finding for people.
+"""Formats the numbers of findings for people.
 
-A number's unit is in its name, so the name decides how it is written; a question's row names the exceptions.
+A number's name ends with its unit and so decides its format; a question's row names the exceptions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _share(value: float) -> str:
 
 _BY_ENDING: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("bits_per_second", format_units.rate),
-    ("bytes_per_second", lambda value: format_units.rate(8 * value)),  # of networks: links are sold in bits
+    ("bytes_per_second", lambda value: format_units.rate(8 * value)),  # of networks, whose unit is bits
     ("tokens_per_second", lambda value: f"{round(value):,}"),
     ("seconds", format_units.seconds),
     ("share", _share),
@@ -31,13 +31,13 @@ _BY_ENDING: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("bytes_per_step", format_units.size),
     ("bytes", format_units.size),
 )
-_LISTED = 16  # a longer list is a curve, not a number to read
+_LISTED = 16  # longer lists are curves, not numbers to read
 _BOUNDS = ("_low", "_high", "_least", "_most", "_mean", "_median")
 _UNITS = ("_bits_per_second", "_bytes_per_second", "_flops_per_second", "_seconds", "_bytes", "_watts")
 
 
 def shown(name: str, value: Any) -> str:
-    """A number of a finding, written with the unit that its name holds."""
+    """Returns a finding's number as text, with the unit that its name gives."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return NOT_KNOWN
     if isinstance(value, bool):
@@ -56,7 +56,7 @@ def shown(name: str, value: Any) -> str:
 
 
 def label(name: Any) -> str:
-    """`step_seconds_without_exchange` -> "step without exchange": the unit stands with the number."""
+    """Returns a name without its unit: `step_seconds_without_exchange` -> "step without exchange"."""
     text, bound = str(name), ""
     for ending in _BOUNDS:
         if text.endswith(ending):
@@ -69,14 +69,14 @@ def label(name: Any) -> str:
 
 
 def plain(value: float) -> str:
-    """Four digits that mean something; whole numbers whole."""
+    """Returns a number with four significant digits, or whole."""
     if 1e4 <= abs(value) < 1e15 or float(value).is_integer():
         return f"{value:,.0f}"
     return f"{value:.4g}"
 
 
 def _unit_of(key: str, parent: str) -> str:
-    """Of phase_seconds' "forward": a key without a unit has its parent's."""
+    """Returns the name that gives a key's unit: the key or, as for "forward" in phase_seconds, its parent."""
     return parent if _writer(key) is plain else key
 
 
@@ -96,7 +96,7 @@ def _writer(name: str) -> Callable[[float], str]:
 
 
 def _writer_of(unit: str) -> Callable[[float], str]:
-    """By the unit that a question's row gives a number."""
+    """Returns the format for a unit that a question's row names."""
     if not unit:
         return plain
     return dict(_BY_ENDING).get(unit) or (lambda value: f"{plain(value)} {unit}")

@@ -1,4 +1,4 @@
-"""Writes a run's report: findings.json, report.html and report.md, each whole or not at all."""
+"""Writes a run's report: findings.json, report.html and report.md, each atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKDOWN_FILE = "report.md"
 
 
 def write(records: Records, findings: Sequence[Finding], folder: Path) -> None:
-    """Into the run folder, beside its records; what an older report left is replaced."""
+    """Writes the report into the run folder and replaces an older one."""
     origin, scores = provenance.load(folder), scored.find(folder)
     comparison = planned.compare(folder, records, findings)
     texts = {
@@ -27,12 +27,12 @@ def write(records: Records, findings: Sequence[Finding], folder: Path) -> None:
         MARKDOWN_FILE: markdown.render(records, findings, origin, comparison, scores),
     }
     for name, text in texts.items():
-        # A log may hold bytes that were no UTF-8 and came through as lone surrogates.
+        # Bytes of a log that are not UTF-8 were read as lone surrogates.
         atomic.write(folder / name, text.encode("utf-8", errors="replace"))
 
 
 def write_if_allowed(records: Records, findings: Sequence[Finding], folder: Path) -> str:
-    """Writes them, or tells why that is not allowed: a read-only disk is no reason to answer nothing."""
+    """Writes the report; on a disk that is not writable, returns the reason instead of failing."""
     try:
         write(records, findings, folder)
     except OSError as error:
@@ -48,7 +48,7 @@ def json_text(
     comparison: planned.PlannedAgainstActual | None = None,
     scores: scored.Scores | None = None,
 ) -> str:
-    """What findings.json holds and `report --json` prints."""
+    """Returns the text of findings.json and `report --json`."""
     document = summary.findings_document(records, findings)
     if comparison:
         document["planned"] = comparison.document()

@@ -1,4 +1,4 @@
-"""The charts of each answer. Plain data; the page draws them."""
+"""The charts of each answer as plain data, which the page's script draws."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["TEMPLATE", "Chart", "Missing", "legend", "of"]
 
 
 def of(records: Records, finding: Finding) -> list[Chart | Missing]:
-    """The charts that belong to an answer; one whose data were not recorded says so."""
+    """Returns the charts of an answer, or what is missing for them."""
     return [_maker(name)(records, finding) for name in QUESTIONS[finding.id].charts]
 
 
 def _maker(name: str) -> Callable[[Records, Finding], Chart | Missing]:
-    """The function that a question's row names."""
+    """Returns the function that a question's row names."""
     module, function = name.split(".")
     maker: Callable[[Records, Finding], Chart | Missing]
     maker = getattr(import_module(f"dragoman.report.charts.{module}"), function)

@@ -1,4 +1,4 @@
-"""Charts of a comparison: the curves of two runs, over each other."""
+"""Charts of a comparison: the curves of two runs in one chart each."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class RunSide(NamedTuple):
 
 
 def of(a: tuple[str, Records], b: tuple[str, Records]) -> list[Chart | Missing]:
+    """Returns the charts of two named runs, or what is missing for them."""
     sides = [RunSide(*run, color) for run, color in zip((a, b), COLORS, strict=True)]
     return [
         _evaluated(sides, "eval_loss", "Held-out loss", "loss per token"),
@@ -38,7 +39,7 @@ def _evaluated(sides: list[RunSide], name: str, title: str, unit: str) -> Chart 
             traces.append(line(steps, values, side.name, side.color, mode="lines+markers"))
     note = "At each evaluation, on held-out text."
     if name == "eval_loss" and _vocabularies(sides) > 1:
-        note += " Their vocabularies differ, so a token of one is not a token of the other: compare BLEU."
+        note += " The vocabularies differ, so losses per token are not comparable: compare BLEU."
     return _chart(title, note, traces, axis(unit))
 
 
@@ -49,9 +50,9 @@ def _per_step(sides: list[RunSide], name: str, title: str, unit: str) -> Chart |
         if thin.is_known(steps[name]):
             x, y = thin.means(*thin.where_known(steps[name], steps["step"]))
             traces.append(line(x, y, side.name, side.color, width=1.2))
-    # The learning rate has a peak to be seen; of losses and seconds the largest would press the rest flat.
+    # The peak of the learning rate must show; the largest losses and seconds would flatten the rest.
     shown = axis(unit) if name == "learning_rate" else axis(unit, **_range(traces))
-    return _chart(title, f"Means over neighbouring steps, {thin.MOST} points at most.", traces, shown)
+    return _chart(title, f"Means over neighbouring steps, at most {thin.MOST} points.", traces, shown)
 
 
 def _vocabularies(sides: list[RunSide]) -> int:
@@ -65,7 +66,7 @@ def _chart(title: str, note: str, traces: list[Trace], yaxis: dict[str, Any]) ->
 
 
 def _range(traces: list[Trace]) -> dict[str, Any]:
-    """Without the largest 3 %: the first steps, and those with a stop in them."""
+    """Returns an axis range without the largest 3 % of values, which are first or interrupted steps."""
     values = np.array([value for trace in traces for value in trace["y"]], dtype=float)
     if not len(values) or values.min() == values.max():
         return {}

@@ -1,7 +1,7 @@
 """A chart as plain data for plotly.js, without colours of its own.
 
-A colour is the name of a CSS variable of the page ("--phase-exchange"); the page's script puts the value in
-when it draws. So one palette, in report.css, serves light, dark and paper.
+Colours are names of the page's CSS variables ("--phase-exchange"), which the page's script replaces by their
+values when it draws. So one palette, in report.css, serves light and dark screens and paper.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 SERIES = tuple(f"--series-{number}" for number in range(1, 7))
-FEW = len(SERIES)  # more series than this on one chart cannot be told apart
+FEW = len(SERIES)  # more series than this cannot be told apart in one chart
 
 Trace = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Key:
-    """One entry of a legend: what looks how."""
+    """One entry of a legend."""
 
     name: str
     color: str  # a CSS variable
@@ -35,20 +35,20 @@ class Chart:
     traces: list[Trace]
     layout: dict[str, Any] = field(default_factory=dict)
     height: int = 320
-    spoken: str = ""  # what a screen reader says after title and note
-    keys: list[Key] = field(default_factory=list)  # of the legend, beside the traces'
+    spoken: str = ""  # a screen reader reads this after title and note
+    keys: list[Key] = field(default_factory=list)  # legend entries besides those of the traces
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A chart that is left out, and why."""
+    """A chart that was left out, and the reason."""
 
     title: str
     reason: str
 
 
 def legend(chart: Chart) -> list[Key]:
-    """Empty for a chart that shows one thing only: its title says what."""
+    """Returns the entries of a chart's legend; none if it shows only one thing, which its title names."""
     named = [trace for trace in chart.traces if "name" in trace and trace.get("showlegend", True)]
     keys = [Key(html.unescape(trace["name"]), *_look(trace)) for trace in named] + chart.keys
     return keys if len(keys) > 1 else []
@@ -72,7 +72,7 @@ TEMPLATE: dict[str, Any] = {
         "colorway": list(SERIES),
         "hovermode": "x unified",
         "hoverlabel": {"bgcolor": "--surface", "bordercolor": "--line", "font": {"color": "--text"}},
-        "showlegend": False,  # the page has its own, of words that wrap
+        "showlegend": False,  # the page has its own legend, which can wrap
         "xaxis": {
             "gridcolor": "--grid",
             "zeroline": False,
@@ -101,7 +101,7 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
 
 
 def bars_layout(longest: float, **more: Any) -> dict[str, Any]:
-    """Of bars that lie down: names on the left, room on the right for a number beside the longest."""
+    """Returns a layout for horizontal bars, with room on the right for a number beside the longest."""
     return {
         "xaxis": {"visible": False, "range": [0, longest * 1.3 or 1]},
         "yaxis": {
@@ -145,18 +145,18 @@ def dots(x: Any, y: Any, name: str, color: str, **more: Any) -> Trace:
 
 
 def literal(text: object) -> str:
-    """Plotly reads tags in names; a user's text means itself."""
+    """Escapes a user's text, as plotly interprets tags in names."""
     return html.escape(str(text), quote=False)
 
 
 def short(text: str, most: int = 24) -> str:
-    """For beside an axis, where a phone has little room: its beginning and its end."""
+    """Shortens a text to its beginning and end, to fit beside an axis on a phone."""
     tail = most // 3
     return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"
 
 
 def numbers(values: Iterable[float] | np.ndarray) -> list[float | int | None]:
-    """For JSON: whole numbers whole, others to six digits, and null where nothing was recorded."""
+    """Returns values for JSON: whole numbers as such, others with six digits, null if not recorded."""
     return [_number(value) for value in np.asarray(values, dtype=float).tolist()]
 
 

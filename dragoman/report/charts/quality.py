@@ -1,4 +1,4 @@
-"""Charts of learning: loss and BLEU with the fitted curve, the gap, the learning rate."""
+"""Charts of learning: loss and BLEU with the fitted curve, the overfitting gap, and the learning rate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def loss(records: Records, finding: Finding) -> Chart | Missing:
     if not traces:
         return Missing(title, "no loss was recorded")
     layout = {"xaxis": axis("step"), "yaxis": axis("loss per token", **_upper(training, values))}
-    note = "The training loss has dropout in it: do not compare it with held-out loss."
+    note = "The training loss includes dropout, so it cannot be compared with the held-out loss."
     note = f"Dots are evaluations on held-out text. {note}" if len(steps) else note
     return Chart(title, note, traces, layout)
 
@@ -47,7 +47,7 @@ def bleu(records: Records, finding: Finding) -> Chart | Missing:
 
 
 def gap(records: Records, finding: Finding) -> Chart | Missing:
-    title = "Held-out loss against a sample of the training pairs, scored alike"
+    title = "Held-out loss and the loss on a training sample, scored alike"
     traces = []
     for name, meaning, color in (
         ("eval_loss", "held-out", "--series-1"),
@@ -58,7 +58,7 @@ def gap(records: Records, finding: Finding) -> Chart | Missing:
             traces.append(line(steps, values, meaning, color, mode="lines+markers"))
     if len(traces) < 2:
         return Missing(title, "held-out and training-sample loss were not both recorded")
-    note = "Overfitting shows as curves that part: held-out rises while the training sample falls."
+    note = "Overfitting shows when the curves part: held-out loss rises while the training sample's falls."
     return Chart(title, note, traces, {"xaxis": axis("step"), "yaxis": axis("loss per token")}, height=280)
 
 
@@ -77,11 +77,12 @@ def learning_rate(records: Records, finding: Finding) -> Chart | Missing:
     if not traces:
         return Missing(title, "no learning rate was recorded")
     yaxis = axis("learning rate", rangemode="tozero", exponentformat="power")
-    note = "Planned is the schedule in the config; applied is what each step used."
+    note = "Planned is the schedule in the config; applied is the rate that each step used."
     return Chart(title, note, traces, {"xaxis": axis("step"), "yaxis": yaxis}, height=280)
 
 
 def evaluated(records: Records, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the steps and finite values of one score of the evaluations."""
     rows = [(row.step, _value(row, name)) for row in records.evaluations]
     known = [(step, value) for step, value in sorted(rows) if np.isfinite(value)]
     if len(known) > thin.MOST:
@@ -95,7 +96,7 @@ def _value(row: EvaluationRow, name: str) -> float:
 
 
 def _fit(finding: Finding, metric: str, last: int, color: str) -> list[Trace]:
-    """The curve that `convergence` fitted, drawn on to twice the steps."""
+    """Returns the curve that the convergence answer fitted, extended to twice the steps."""
     points = finding.numbers.get(f"{metric}_curve")
     if not isinstance(points, list) or len(points) < 2:
         return []
@@ -108,7 +109,7 @@ def _fit(finding: Finding, metric: str, last: int, color: str) -> list[Trace]:
 
 
 def _upper(training: np.ndarray, held_out: np.ndarray) -> dict[str, Any]:
-    """The first steps' loss would press the rest flat: the axis ends where the curves are worth reading."""
+    """Returns an axis range without the loss of the first steps, which would flatten the rest."""
     known = training[np.isfinite(training)]
     tops = [
         *([float(np.percentile(known, 97))] if len(known) else []),

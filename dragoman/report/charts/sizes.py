@@ -1,4 +1,4 @@
-"""Charts of amounts: where the time went, what a checkpoint weighs, what cleaning dropped."""
+"""Charts of amounts: where the time went, the size of checkpoint files, and what cleaning dropped."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def checkpoint_sizes(records: Records, finding: Finding) -> Chart | Missing:
     files = records.facts.checkpoint_files or finding.numbers.get("files") or []
     sizes = {str(file.get("name")): _positive(file.get("bytes")) for file in files if isinstance(file, dict)}
     if not any(sizes.values()):
-        return Missing(title, "no checkpoint's files were recorded")
-    return _bars(title, "Bytes on disk, the largest first.", sizes, "bytes", "--series-1")
+        return Missing(title, "no checkpoint files were recorded")
+    return _bars(title, "Bytes on disk, largest first.", sizes, "bytes", "--series-1")
 
 
 def cleaning_losses(records: Records, finding: Finding) -> Chart | Missing:
@@ -74,7 +74,7 @@ def cleaning_losses(records: Records, finding: Finding) -> Chart | Missing:
     counts = {reason.replace("_", " "): _positive(_pairs(entry)) for reason, entry in dropped.items()}
     if not any(counts.values()):
         return Missing(title, "cleaning dropped nothing")
-    return _bars(title, "Pairs dropped, by reason, the most frequent first.", counts, "pairs", "--phase-data")
+    return _bars(title, "Pairs dropped by reason, most frequent first.", counts, "pairs", "--phase-data")
 
 
 def _pairs(entry: Any) -> Any:
@@ -101,6 +101,6 @@ def _bars(title: str, note: str, values: dict[str, float], unit: str, color: str
 
 
 def _positive(value: Any) -> float:
-    """Zero for what is missing, not finite or below zero."""
+    """Returns the number, or 0 if it is missing, not finite or negative."""
     is_number = isinstance(value, (int, float)) and math.isfinite(value)
     return max(0.0, float(value)) if is_number else 0.0

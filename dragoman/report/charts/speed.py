@@ -1,4 +1,4 @@
-"""Charts of time: phases over the run, ranks against phases, how busy the machines were."""
+"""Charts of speed: phases over the run, ranks by phase, and how busy the machines were."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PHASE_NAMES = {
 
 def phases_over_time(records: Records, finding: Finding) -> Chart | Missing:
     title = "Phases of a step over the run"
-    phases = phases_within(records)  # as in the answers: parts of a step
+    phases = phases_within(records)  # as in the answers, so that they fit within the step
     present = [phase for phase in PHASES if thin.is_known(phases[phase])]
     if not present:
         return Missing(title, "phases were not timed")
@@ -44,18 +44,18 @@ def phases_over_time(records: Records, finding: Finding) -> Chart | Missing:
         area = line(steps, np.nan_to_num(values), PHASE_NAMES[phase], color, width=0, stackgroup="step")
         traces.append({**area, "fillcolor": color, "hovertemplate": "%{y:.3~s}s"})
     layout = {"xaxis": axis("step"), "yaxis": axis("seconds per step", rangemode="tozero")}
-    note = "Mean over ranks of each phase's seconds, stacked; the top edge is the whole step."
+    note = "Seconds of each phase, mean over ranks, stacked; the top edge is the whole step."
     return Chart(title, note, traces, layout, height=340)
 
 
 def ranks_by_phase(records: Records, finding: Finding) -> Chart | Missing:
-    title = "Ranks against phases"
+    title = "Phases by rank"
     windows = records.windows
     present = [phase for phase in PHASES if thin.is_known(windows[phase])]
     ranks = np.unique(windows["rank"][np.isfinite(windows["rank"])]).astype(int)
     steps = windows["last_step"] - windows["first_step"] + 1  # a window holds sums
     if not present or not len(ranks) or not (steps > 0).any():
-        return Missing(title, "phases were not recorded rank by rank")
+        return Missing(title, "phases were not recorded for each rank")
     grid = np.array([[_per_step(windows, steps, rank, phase) for phase in present] for rank in ranks])
     names = [_rank_name(records, rank) for rank in ranks]
     trace: Trace = {
@@ -110,7 +110,7 @@ def _cell_labels(grid: np.ndarray, trace: Trace) -> list[dict[str, object]]:
 
 
 def utilisation(records: Records, finding: Finding) -> Chart | Missing:
-    """GPUs where there are any, with power beside utilisation; else CPUs."""
+    """Draws the utilisation and power of GPUs or, without GPUs, the utilisation of CPUs."""
     if thin.is_known(records.gpus["utilisation"]):
         gpus = records.gpus
         numbered = np.where(np.isfinite(gpus["gpu"]), gpus["gpu"], 0)
@@ -122,19 +122,19 @@ def utilisation(records: Records, finding: Finding) -> Chart | Missing:
             traces += over_time(records, gpus, np.array(keys), power, "power", few=1, color=SERIES[1])[0]
         title = "GPU utilisation and power"
         note = (
-            "Utilisation is the share of time with a kernel running, power is against its limit. "
-            "Busy with little power is waiting."
+            "Utilisation is the share of time with a kernel running; power is a share of the power limit. "
+            "Busy at low power means waiting."
         )
     elif thin.is_known(records.hosts["cpu_share"]):
         keys = [host_name(records, host) for host in records.hosts["host"]]
         traces, unit = over_time(records, records.hosts, np.array(keys), records.hosts["cpu_share"], "CPU")
         title = "CPU utilisation"
-        note = "Share of all cores that were busy, host by host, whatever ran on them."
-        got = finding.numbers.get("cpu_share")
-        if isinstance(got, float):
-            note += f" In steps the ranks got {format_units.share(got)} of the CPU time that they wanted."
+        note = "Share of all cores of a host that were busy, whatever ran on them."
+        share = finding.numbers.get("cpu_share")
+        if isinstance(share, float):
+            note += f" In steps, the ranks got {format_units.share(share)} of the CPU time they needed."
     else:
-        return Missing("Utilisation over time", "neither GPUs nor CPUs were watched")
+        return Missing("Utilisation over time", "neither GPUs nor CPUs were measured")
     layout = {"xaxis": axis(unit), "yaxis": axis("share", tickformat=".0%", range=[0, 1.05])}
     return Chart(title, note, traces, layout)
 
@@ -148,7 +148,7 @@ def over_time(
     few: int = FEW,
     color: str = SERIES[0],
 ) -> tuple[list[Trace], str]:
-    """A line per key; where there are more than `few`, their mean within a band from least to most."""
+    """Returns a line per key or, for more than `few`, their mean within a band from least to most."""
     span = float(np.nanmax(table["span"])) if thin.is_known(table["span"]) else 1.0
     bins = thin.TimeBins(table["time"], span)
     start = records.attempts[0].started if records.attempts else bins.start

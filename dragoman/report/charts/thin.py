@@ -1,4 +1,4 @@
-"""Fewer points of a long series: a page holds at most MOST of each, however long the run."""
+"""Thins long series, so that a page holds at most MOST points of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST = 500
 
 
 def means(*columns: np.ndarray, most: int = MOST) -> list[np.ndarray]:
-    """Each column as means over the same runs of neighbours; NaN is left out, all-NaN stays NaN."""
+    """Returns each column as means over the same groups of neighbours, ignoring NaN; only NaN gives NaN."""
     length = len(columns[0])
     if length <= most:
         return [np.asarray(column, dtype=float) for column in columns]
@@ -19,16 +19,16 @@ def means(*columns: np.ndarray, most: int = MOST) -> list[np.ndarray]:
 
 
 def where_known(values: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and values where there are values: a log that speaks once in many steps still gives a line.
+    """Returns the steps with values, so that a log with a line every many steps still gives a curve.
 
-    Between two nulls a point belongs to no line, and a browser draws nothing of it.
+    A browser draws no line to a point between two nulls.
     """
     known = np.isfinite(values)
     return steps[known], values[known]
 
 
 def binned(bins: np.ndarray, values: np.ndarray, count: int, weights: np.ndarray | None = None) -> np.ndarray:
-    """The mean of each bin's finite values, NaN for a bin without any."""
+    """Returns the mean of each bin's finite values; NaN for a bin without any."""
     values = np.asarray(values, dtype=float)
     weight = np.ones(len(values)) if weights is None else np.nan_to_num(np.asarray(weights, dtype=float))
     known = np.isfinite(values)
@@ -38,7 +38,7 @@ def binned(bins: np.ndarray, values: np.ndarray, count: int, weights: np.ndarray
 
 
 def picks(values: np.ndarray, most: int = MOST) -> np.ndarray:
-    """Places to keep of a smooth curve: evenly spread, and its peak."""
+    """Returns which points of a smooth curve to keep: evenly spread ones and the peak."""
     if len(values) <= most:
         return np.arange(len(values))
     even = np.linspace(0, len(values) - 1, most - 1).astype(int)
@@ -47,7 +47,7 @@ def picks(values: np.ndarray, most: int = MOST) -> np.ndarray:
 
 
 class TimeBins:
-    """Equal slices of time, none shorter than the longest row that falls into it."""
+    """Equal slices of time, none shorter than the longest row in it."""
 
     def __init__(self, times: np.ndarray, shortest: float, most: int = MOST):
         known = times[np.isfinite(times)]
@@ -61,13 +61,13 @@ class TimeBins:
         return self.start + (np.arange(self.count) + 0.5) * self.width
 
     def of(self, times: np.ndarray) -> np.ndarray:
-        """Each time's slice; those outside go to the first or last."""
+        """Returns the slice of each time; times outside belong to the first or last."""
         places = (np.nan_to_num(times, nan=self.start) - self.start) / self.width
         return np.clip(places, 0, self.count - 1).astype(int)
 
 
 def clock(times: np.ndarray, start: float) -> tuple[np.ndarray, str]:
-    """Times since the start in a unit that fits, and its name."""
+    """Returns the times since the start in a fitting unit, and that unit's label."""
     since = np.asarray(times, dtype=float) - start
     longest = float(np.nanmax(since)) if np.isfinite(since).any() else 0.0
     for unit, seconds in (("seconds", 1.0), ("minutes", 60.0), ("hours", 3600.0)):

@@ -1,4 +1,4 @@
-"""Charts of the network: traffic over time, against step time, and one step under the lens."""
+"""Charts of the network: traffic over time, against step time, and within one step."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dragoman.report.charts import thin
 from dragoman.report.charts.figure import Chart, Key, Missing, axis, bars_layout, dots, line, numbers
 from dragoman.report.charts.speed import PHASE_NAMES, host_name, over_time
 
-_FAR_ABOVE = 8  # a link this many times the traffic would press the traffic flat
-_LENS_SAMPLES = 60
-ONE_MACHINE = "all ranks ran on one machine, and their gradients crossed no network"
+_FAR_ABOVE = 8  # drawing a link this many times the traffic would flatten the traffic
+_FEWEST_SAMPLES = 60  # shown; short steps are shown together with their neighbours
+ONE_MACHINE = "all ranks ran on one machine, so their gradients crossed no network"
 
 
 def with_and_without(records: Records, finding: Finding) -> Chart | Missing:
     title = "The same step with and without the exchange"
     names = {"step_seconds": "as trained", "step_seconds_without_exchange": "without exchange"}
-    found = [finding.numbers.get(name) for name in names]
-    seconds = [float(value) for value in found if isinstance(value, int | float) and np.isfinite(value)]
+    values = [finding.numbers.get(name) for name in names]
+    seconds = [float(value) for value in values if isinstance(value, int | float) and np.isfinite(value)]
     if len(seconds) < len(names):
-        return Missing(title, "what a step takes without the exchange is not known")
+        return Missing(title, "the time of a step without the exchange is not known")
     trace = {
         "type": "bar",
         "orientation": "h",
@@ -69,14 +69,14 @@ def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Mis
     title = "Traffic against step time"
     if is_one_machine(records):
         return Missing(title, ONE_MACHINE)
-    seconds, sent = bytes_of_steps(records)  # as in the answer's correlation
+    seconds, sent = bytes_of_steps(records)  # the values behind the answer's correlation
     known = np.isfinite(seconds) & np.isfinite(sent) & (seconds > 0)
     if not known.any():
         return Missing(title, "traffic and step times were not both recorded")
     seconds, sent = thin.means(seconds[known], sent[known])
     rates = sent / seconds
     each = finding.numbers.get("bytes_per_step_per_host") or float(np.median(sent))
-    traces = [dots(8 * rates, seconds, "some steps together", "--series-1", size=6, opacity=0.55)]
+    traces = [dots(8 * rates, seconds, "a few steps", "--series-1", size=6, opacity=0.55)]
     if each > 0 and rates.max() > 0:
         some = np.linspace(max(rates.min(), rates.max() / 50), rates.max(), 60)
         traces.append(
@@ -88,19 +88,19 @@ def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Mis
         "hovermode": "closest",
     }
     note = (
-        "A point is some neighbouring steps. On the dashed line each step sends the same bytes: "
-        "slower steps then mean a slower link, not more traffic."
+        "Each point is a few neighbouring steps. Along the dashed line every step sends the same bytes, so "
+        "slower steps mean a slower link, not more traffic."
     )
     return Chart(title, note, traces, layout)
 
 
-def under_the_lens(records: Records, finding: Finding) -> Chart | Missing:
-    title = "One step under the lens"
-    rows = _lens_rows(records.lens)
+def traffic_within_a_step(records: Records, finding: Finding) -> Chart | Missing:
+    title = "Traffic within a step"
+    rows = _samples_of_a_step(records.lens)
     if is_one_machine(records):
         return Missing(title, ONE_MACHINE)
     if rows is None:
-        return Missing(title, "no seconds were recorded at high rate")
+        return Missing(title, "no second was sampled at a high rate")
     times, rates, phases = rows
     since = (times - times[0]) * 1e3
     traces = [line(since, 8 * rates, "sent", "--text", width=1.6, hovertemplate="%{y:.3~s}bit/s")]
@@ -117,46 +117,46 @@ def under_the_lens(records: Records, finding: Finding) -> Chart | Missing:
         "yaxis": axis("bits per second", rangemode="tozero", tickformat="~s"),
         "shapes": shapes,
     }
-    note = "Bits per second sent by one host, sampled many times a second; the shade is the phase that ran."
+    note = "Bits per second sent by one host, sampled many times a second; shades show the phases."
     return Chart(title, note, traces, layout, keys=keys)
 
 
-def _lens_rows(lens: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Times, rates and phases of one whole step and what stands around it, from the middle of the run."""
-    known = np.isfinite(lens["time"]) & np.isfinite(lens["sent_bytes"]) & np.isfinite(lens["host"])
+def _samples_of_a_step(samples: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Returns times, rates and phases of one whole step and its surroundings, from the longest series."""
+    known = np.isfinite(samples["time"]) & np.isfinite(samples["sent_bytes"]) & np.isfinite(samples["host"])
     if known.sum() < 3:
         return None
-    host = np.unique(lens["host"][known])[0]
-    mine = np.flatnonzero(known & (lens["host"] == host))
-    mine = mine[np.argsort(lens["time"][mine], kind="stable")]
+    host = np.unique(samples["host"][known])[0]
+    mine = np.flatnonzero(known & (samples["host"] == host))
+    mine = mine[np.argsort(samples["time"][mine], kind="stable")]
     if len(mine) < 3:
         return None
-    gaps = np.diff(lens["time"][mine])
+    gaps = np.diff(samples["time"][mine])
     usual = float(np.median(gaps))
-    bursts = np.split(mine, np.flatnonzero(gaps > 5 * usual) + 1)
-    burst = max(bursts, key=len)
-    if len(burst) < 3:
+    series = np.split(mine, np.flatnonzero(gaps > 5 * usual) + 1)
+    longest = max(series, key=len)
+    if len(longest) < 3:
         return None
-    chosen = _around_one_step(lens["step"][burst])
-    rows = burst[chosen]
-    times = lens["time"][rows]
+    chosen = _around_one_step(samples["step"][longest])
+    rows = longest[chosen]
+    times = samples["time"][rows]
     spans = np.maximum(np.diff(times), 1e-6)
-    rates = np.maximum(np.diff(lens["sent_bytes"][rows]), 0) / spans
-    return times[:-1], rates, np.nan_to_num(lens["phase"][rows][:-1], nan=-1).astype(int)
+    rates = np.maximum(np.diff(samples["sent_bytes"][rows]), 0) / spans
+    return times[:-1], rates, np.nan_to_num(samples["phase"][rows][:-1], nan=-1).astype(int)
 
 
 def _around_one_step(steps: np.ndarray) -> slice:
-    """The middle step with a margin; short steps in company, so that there is something to see."""
+    """Selects the middle step with a margin; a short step comes with its neighbours, to show enough."""
     middle = steps[len(steps) // 2]
     inside = np.flatnonzero(steps == middle)
     if not len(inside):
-        return slice(0, min(len(steps), _LENS_SAMPLES))
-    margin = max(2, len(inside) // 8, (_LENS_SAMPLES - len(inside)) // 2)
+        return slice(0, min(len(steps), _FEWEST_SAMPLES))
+    margin = max(2, len(inside) // 8, (_FEWEST_SAMPLES - len(inside)) // 2)
     return slice(max(0, inside[0] - margin), min(len(steps), inside[-1] + margin + 1))
 
 
 def _spans(phases: np.ndarray) -> list[tuple[int, int, int]]:
-    """First and last place and value of each run of equal phases."""
+    """Returns first and last place and value of each stretch of equal phases."""
     starts = [0, *(np.flatnonzero(np.diff(phases)) + 1).tolist()]
     ends = [*(start - 1 for start in starts[1:]), len(phases) - 1]
     return [(first, last, int(phases[first])) for first, last in zip(starts, ends, strict=True)]
@@ -169,7 +169,7 @@ def _shade(start: float, end: float, color: str) -> dict[str, object]:
 
 
 def gradient_rows(records: Records) -> Table:
-    """Rows of the interface that carries each host's gradients; where that is not known, of its busiest."""
+    """Returns the rows of each host's gradient interface, or of its busiest if that is not known."""
     nics, known = records.nics, records.facts.gradient_interfaces
     keep = np.zeros(len(nics["host"]), dtype=bool)
     for host in np.unique(nics["host"][np.isfinite(nics["host"])]).astype(int):

@@ -1,11 +1,11 @@
-// Draws the charts of the page's data block, in the colours of its style sheet, and again when those change.
+// Draws the charts of the page's data block in the colours of its style sheet, and redraws when those change.
 (() => {
   "use strict";
   const block = JSON.parse(document.getElementById("chart-data").textContent);
   const config = { displayModeBar: false, responsive: true, doubleClick: "reset", showTips: false };
   const hasMouse = matchMedia("(pointer: fine)");
 
-  // A string that is the name of a CSS variable becomes its value; everything else stays.
+  // Replaces names of CSS variables by their values and leaves everything else.
   function coloured(value, style) {
     if (typeof value === "string") {
       return value.startsWith("--") ? style.getPropertyValue(value).trim() || value : value;
@@ -15,7 +15,7 @@
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, coloured(inner, style)]));
   }
 
-  const paper = { width: 680, mostHeight: 240 }; // pixels: A4 and Letter with their margins hold it
+  const paper = { width: 680, mostHeight: 240 }; // pixels; fits A4 and Letter within their margins
 
   function draw() {
     const isPaper = "paper" in document.documentElement.dataset;
@@ -29,7 +29,7 @@
         layout.height = Math.min(node.clientHeight, paper.mostHeight);
       }
       if (!hasMouse.matches) {
-        // A finger that moves over a chart wants to scroll the page.
+        // Touching a chart must scroll the page, not zoom the chart.
         layout.dragmode = false;
         layout.xaxis = { ...layout.xaxis, fixedrange: true };
         layout.yaxis = { ...layout.yaxis, fixedrange: true };
@@ -38,7 +38,7 @@
     }
   }
 
-  // Before printing the page still has the screen's width and colours: so the charts are told.
+  // Before printing, the page still has the screen's width and colours, so charts are redrawn for paper.
   const closed = [];
   function toPaper() {
     for (const node of document.querySelectorAll("details:not([open])")) {
