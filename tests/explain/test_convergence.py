@@ -93,7 +93,8 @@ def test_short_run_is_still_improving() -> None:
 def test_too_few_evaluations_are_unknown(count: int) -> None:
     finding = explain(build.evaluated(count=count, eval_loss=falling))
     assert finding.verdict == "unknown"
-    assert not lacking(finding.answer, f"{count} evaluation{'' if count == 1 else 's'}", LEAST_POINTS)
+    assert finding.numbers.get("evaluations_of_training", 0) == count
+    assert not lacking(finding.answer, LEAST_POINTS)
 
 
 def test_a_loss_that_plainly_falls_is_not_fully_trained_however_few_the_evaluations() -> None:

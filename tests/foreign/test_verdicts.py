@@ -125,7 +125,7 @@ def test_a_step_shorter_than_its_computing_is_a_slip_and_no_verdict() -> None:
     made = {finding.id: finding for finding in diagnose([], Given(**given, link="1gbit")).findings}
     for id in ("network", "device_utilisation"):
         assert made[id].verdict == "unknown"
-        assert NOT_RIGHT in made[id].answer
+        assert NOT_RIGHT.lower() in made[id].answer.lower()
 
 
 def test_a_busy_gpu_that_draws_little_is_not_computing() -> None:
