@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of programs: where bytecode may not be kept, each compiles our modules again (0.4 s).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: env demo test check format bench mutants clean
+.PHONY: env demo test golden check format bench mutants clean
 
 env: $(VENV)/.installed
 
@@ -18,11 +18,14 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: env
 	$(BIN)/dragoman demo
 
-# Clocks, links and time limits are tested on machines that other programs share: what fails is tried once more
-# by itself, and fails for good if it fails again.
+# Two processes, then the tests that need the cores alone. tools/run_tests.py tries what fails once more, and lists it.
 test: check
-	$(BIN)/pytest -n 2 --dist worksteal -m "not alone" || $(BIN)/pytest -m "not alone" --last-failed --last-failed-no-failures none
-	$(BIN)/pytest -m alone || $(BIN)/pytest -m alone --last-failed --last-failed-no-failures none
+	$(BIN)/python tools/run_tests.py
+
+# The wording that tests/golden and tests/explain/kept hold, as it is now. Read the diff.
+golden: env
+	$(BIN)/python -m tests.golden
+	$(BIN)/python -m tests.explain.kept
 
 check: env
 	$(BIN)/ruff format --check .

@@ -31,7 +31,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks import csv_runs
 from benchmarks.causes import Setting
+from benchmarks.csv_runs import CsvRow
 from benchmarks.trainings import train, write_corpus
 from dragoman import config
 from dragoman.config import Data, Training
@@ -39,7 +41,6 @@ from dragoman.cost import gpu_types
 from dragoman.data.card import Card
 from dragoman.exchange_way import ExchangeWay
 from dragoman.explain.step_breakdown import settled
-from dragoman.foreign import rows
 from dragoman.foreign.facts import Given
 from dragoman.plan.cluster import Cluster, PlannedLink
 from dragoman.plan.estimate import Estimate
@@ -167,7 +168,7 @@ def one_core_each(ranks: int) -> Iterator[None]:
 
 
 def public(table: Path) -> Iterator[Result]:
-    read = [row for row, _ in rows.read(table, Given())]
+    read = [row for row, _ in csv_runs.read(table, Given())]
     known = [(number, row) for number, row in enumerate(read, start=1) if row.values["given_step_seconds"]]
     odd = [row for number, row in known if number % 2]
     constant = median(fact(row, "given_step_seconds") for row in odd)
@@ -179,12 +180,12 @@ def public(table: Path) -> Iterator[Result]:
         yield Result("public", f"{row.name} {row.cloud}", predicted, actual, constant)
 
 
-def fact(row: rows.CsvRow, name: str) -> Any:
+def fact(row: CsvRow, name: str) -> Any:
     value = row.values.get(name)
     return row.assumed.get(name) if value is None else value
 
 
-def carried_share(row: rows.CsvRow, like: Sequence[rows.CsvRow]) -> float:
+def carried_share(row: CsvRow, like: Sequence[CsvRow]) -> float:
     """The share of its ordered rate that the link must have carried, given the row's step time."""
     low, high = 0.01, 100.0
     for _ in range(60):
@@ -194,7 +195,7 @@ def carried_share(row: rows.CsvRow, like: Sequence[rows.CsvRow]) -> float:
     return low
 
 
-def forecast_of(row: rows.CsvRow, share: Estimate, like: Sequence[rows.CsvRow]) -> Forecast:
+def forecast_of(row: CsvRow, share: Estimate, like: Sequence[CsvRow]) -> Forecast:
     ranks, hosts, pairs = fact(row, "ranks"), fact(row, "machines"), int(fact(row, "pairs_per_rank"))
     settings = Training(data=Data(unit="pairs", step=pairs * ranks, microbatch=pairs))
     link = replace(PlannedLink.ordered(1.0), bits_per_second=share.times(ordered(row, like)))
@@ -202,7 +203,7 @@ def forecast_of(row: rows.CsvRow, share: Estimate, like: Sequence[rows.CsvRow]) 
     return Forecast(Work(settings, CorpusSize.usual(None)), pace_of(row), cluster, ExchangeWay())
 
 
-def ordered(row: rows.CsvRow, like: Sequence[rows.CsvRow]) -> float:
+def ordered(row: CsvRow, like: Sequence[CsvRow]) -> float:
     """Bits per second ordered in this row, or the median of rows of the same cloud."""
     if bits := row.values["link_bits_per_second"]:
         return float(bits)
@@ -211,7 +212,7 @@ def ordered(row: rows.CsvRow, like: Sequence[rows.CsvRow]) -> float:
     return float(median(other.values["link_bits_per_second"] for other in of_cloud))
 
 
-def pace_of(row: rows.CsvRow) -> Pace:
+def pace_of(row: CsvRow) -> Pace:
     """The pace of the slowest GPU in the row, since all ranks wait for it."""
     names = [kind.name for kind in gpu_types.named(fact(row, "device"))] or list(gpu_types.RENTED)
     paces = [of_gpu(name, "fp32" if fact(row, "precision") == "fp32" else "fp16") for name in names]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import typer
 from dragoman import __version__, cli
 from dragoman.cli import app
 from dragoman.data.card import Card
+from tests.facts import lacking
 
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
@@ -52,7 +54,7 @@ def test_help_names_every_command() -> None:
 def test_every_command_has_help_with_an_example(command: str) -> None:
     done = dragoman(command, "--help")
     assert done.returncode == 0
-    assert re.search(rf"Example: .*dragoman {command} ", done.stdout)
+    assert re.search(rf"\bdragoman {command} \S", done.stdout.partition("Usage")[2].partition("\n")[2])
 
 
 def test_a_data_set_is_made_and_its_card_printed_as_json_then_in_short(folder: Path) -> None:
@@ -75,44 +77,38 @@ def test_a_data_set_is_made_and_its_card_printed_as_json_then_in_short(folder: P
     *summary, page, following = second.stdout.splitlines()
     assert len(summary) < 10 and summary[1].split() == ["read", "100", "pairs"]
     assert page.endswith(" missing/parent/data/card.md")
-    assert following == ("Next: dragoman train transformer-tiny --data missing/parent/data --run runs/data")
+    assert not lacking(
+        following, "dragoman train transformer-tiny --data missing/parent/data --run runs/data"
+    )
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "complaint"),
+    ("words", "code", "facts"),
     [
-        ("", 2, "Usage"),
-        ("prepair demo", 2, "No such command 'prepair'"),
-        ("prepare", 2, "Missing argument"),
-        ("prepare demo", 2, "Missing option '-o'"),
-        ("prepare --nonsense", 2, "No such option"),
-        ("prepare dem -o out", 2, "there is no recipe dem\n  try: did you mean demo?"),
-        ("prepare en=train.en -o out", 2, "not followed by its translation"),
-        ("prepare en=none.en de=train.de -o out", 2, "en=none.en: no such file"),
-        ("prepare en=train.en de=train.de -o file", 2, "file: exists already"),
-        (
-            "prepare en=train.en de=train.de -o out --set clean.max_wrods=9",
-            2,
-            "did you mean clean.max_words?",
-        ),
-        ("prepare en=train.en de=train.de -o out --config none.toml", 2, "none.toml: no such config file"),
-        ("prepare en=train.en de=short.de -o out", 1, "train.en has 100 lines, short.de has 1"),
-        ("prepare en=train.en de=train.de -o out --vocab file", 1, "file: not a SentencePiece model"),
-        ("prepare en=train.en de=train.de -o file/out", 1, "file/out.stages: Not a directory"),
-        ("prepare en=train.en de=train.de -o /proc/out", 1, "/proc/out.stages: "),
-        (
-            "prepare en=odd*.en de=train.de -o out",
-            2,
-            r"odd\udcff.en: en=odd*.en: the name of a file is not UTF-8",
-        ),
+        ("", 2, COMMANDS),
+        ("prepair demo", 2, ["'prepair'"]),
+        ("prepare", 2, ["CORPUS"]),
+        ("prepare demo", 2, ["'-o'"]),
+        ("prepare --nonsense", 2, ["--nonsense"]),
+        ("prepare dem -o out", 2, ["dem", "demo"]),
+        ("prepare en=train.en -o out", 2, ["en=train.en"]),
+        ("prepare en=none.en de=train.de -o out", 2, ["en=none.en:"]),
+        ("prepare en=train.en de=train.de -o file", 2, ["file:"]),
+        ("prepare en=train.en de=train.de -o out --set clean.max_wrods=9", 2, ["clean.max_words"]),
+        ("prepare en=train.en de=train.de -o out --config none.toml", 2, ["none.toml:"]),
+        ("prepare en=train.en de=short.de -o out", 1, ["train.en", 100, "short.de", 1]),
+        ("prepare en=train.en de=train.de -o out --vocab file", 1, ["file:"]),
+        ("prepare en=train.en de=train.de -o file/out", 1, ["file/out.stages:"]),
+        ("prepare en=train.en de=train.de -o /proc/out", 1, ["/proc/out.stages:"]),
+        ("prepare en=odd*.en de=train.de -o out", 2, [r"odd\udcff.en:", "en=odd*.en", "UTF-8"]),
     ],
 )
 def test_a_mistake_is_explained_without_a_traceback(
-    words: str, code: int, complaint: str, folder: Path
+    words: str, code: int, facts: list[object], folder: Path
 ) -> None:
     done = dragoman(*words.split(), folder=folder)
     assert done.returncode == code, done.stderr
-    assert complaint in done.stdout + done.stderr
+    assert not lacking(done.stdout + done.stderr, *facts)
     assert "Traceback" not in done.stderr
     assert not list(folder.glob("out*"))
     assert (folder / "file").read_text() == "mine\n"
@@ -124,7 +120,7 @@ def test_a_full_disk_is_said_and_leaves_no_data_set(folder: Path, tmp_path: Path
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 1
     assert f"error: {out}.stages/" in done.stderr
-    assert ": File too large\n  try: look at the free space" in done.stderr
+    assert f": {os.strerror(errno.EFBIG)}\n  try: " in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()
 
@@ -177,7 +173,7 @@ def test_an_empty_name_and_one_that_is_not_utf8_are_refused_at_once(
     assert ended([word.replace("PATH", value) for word in words.split()], monkeypatch) == 2
     said = capsys.readouterr()
     before = words[: words.index("PATH")].replace("=", " ").split()[-1]
-    assert (f"after {before}\n" if not value else r"odd\udcff") in said.err
+    assert not lacking(said.err, before if not value else r"odd\udcff")
     assert said.err.startswith("error: ") and not said.out
     assert list(tmp_path.iterdir()) == []
 
@@ -188,7 +184,7 @@ def test_a_current_folder_whose_name_is_not_utf8_is_refused(
     (tmp_path / "odd\udcff").mkdir()
     monkeypatch.chdir(tmp_path / "odd\udcff")
     assert ended(["report", "run"], monkeypatch) == 2
-    assert r"odd\udcff: this name is not UTF-8" in capsys.readouterr().err
+    assert not lacking(capsys.readouterr().err, str(tmp_path / r"odd\udcff:"), "UTF-8")
 
 
 def test_names_and_texts_in_errors_do_not_command_the_terminal(
@@ -213,7 +209,7 @@ def test_an_unforeseen_exception_is_called_a_defect_and_names_the_files_given(
     assert ended(words, monkeypatch) == 1
     said = capsys.readouterr().err
     assert "error: KeyError: 'steps'\n" in said
-    assert "defect of dragoman, met with a.en, a.de\n" in said
+    assert not lacking(said, "dragoman", "a.en", "a.de")
     assert "--debug" in said.splitlines()[-1]
     assert ("Traceback" in said) == debug
 
@@ -224,7 +220,7 @@ def test_a_full_disk_behind_standard_output_is_named() -> None:
             [sys.executable, "-m", "dragoman", "--version"], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 1
-    assert done.stderr.startswith("error: standard output: No space left on device\n  try: ")
+    assert done.stderr.startswith(f"error: standard output: {os.strerror(errno.ENOSPC)}\n  try: ")
     assert "Exception ignored" not in done.stderr
 
 
@@ -234,7 +230,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(place: str, folder: Path) 
     done = dragoman(*(["--debug", *words] if place == "first" else [*words, "--debug"]), folder=folder)
     assert done.returncode == 2
     assert "Traceback" in done.stderr
-    assert done.stderr.rstrip().endswith("or files with a glob such as 'data/*.en'")
+    assert done.stderr.rstrip().splitlines()[-1].startswith("  try: "), "the error comes last"
 
 
 def test_the_data_layer_and_the_commands_start_without_torch() -> None:

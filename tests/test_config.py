@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from dragoman import config
 from dragoman.config import CleanRules, Preparation, Training, load
 from dragoman.errors import ConfigError
+from tests.facts import lacking, raising
 
 
 @pytest.fixture
@@ -55,44 +57,44 @@ def test_a_config_that_comes_with_dragoman_is_found_by_name_from_any_folder(
 
 def test_an_unknown_key_names_the_nearest_known_one_with_file_and_line(file) -> None:
     error = complaint(file("seed = 3\n\n[clean]\nmin_words = 2\nmax_wrods = 100\n"))
-    assert "unknown key clean.max_wrods (did you mean clean.max_words?)" in str(error)
+    assert not lacking(str(error), "clean.max_wrods", "clean.max_words")
     assert str(error).startswith(f"{error.path}:5: ")
 
 
 def test_a_key_in_the_wrong_section_names_the_right_one(file) -> None:
-    assert "did you mean clean.max_words?" in str(complaint(file("max_words = 3\n")))
-    assert "did you mean clean.max_ratio?" in str(complaint(file("[vocabulary]\nmax_ratio = 3\n")))
+    assert not lacking(str(complaint(file("max_words = 3\n"))), "max_words", "clean.max_words")
+    error = complaint(file("[vocabulary]\nmax_ratio = 3\n"))
+    assert not lacking(str(error), "vocabulary.max_ratio", "clean.max_ratio")
 
 
 def test_an_unknown_section_names_the_nearest_with_its_line(file) -> None:
     error = complaint(file("seed = 1\n[cleen]\nmax_words = 3\n"))
-    assert "unknown key cleen (did you mean clean?)" in str(error)
+    assert not lacking(str(error), "cleen", "clean")
     assert error.line == 2
 
 
 def test_every_fault_is_told_at_once(file) -> None:
     message = str(complaint(file("sed = 1\n[clean]\nmax_words = 0\n")))
-    assert "did you mean seed?" in message
-    assert "clean.max_words = 0" in message
+    assert not lacking(message, "sed", "seed", "clean.max_words = 0")
 
 
 @pytest.mark.parametrize(
-    ("override", "message"),
+    ("override", "facts"),
     [
-        ("clean.max_words=many", "clean.max_words = 'many': input should be a valid integer"),
-        ("clean.max_words=2.5", "clean.max_words = 2.5: input should be a valid integer"),
-        ("clean.max_words=0", "clean.max_words = 0: input should be greater than or equal to 1"),
-        ("clean.max_ratio=1", "clean.max_ratio = 1: input should be greater than 1"),
-        ("clean.normalise=NFD", "clean.normalise = 'NFD': input should be 'NFC' or 'none'"),
-        ("clean=3", "clean = 3: "),
-        ("clean.max_wrods=3", "unknown key clean.max_wrods (did you mean clean.max_words?)"),
-        ("cleen.max_words=3", "unknown key cleen (did you mean clean?)"),
-        ("clean={max_wrods = 3}", "unknown key clean.max_wrods (did you mean clean.max_words?)"),
+        ("clean.max_words=many", ["clean.max_words = 'many'", "integer"]),
+        ("clean.max_words=2.5", ["clean.max_words = 2.5", "integer"]),
+        ("clean.max_words=0", ["clean.max_words = 0", 1]),
+        ("clean.max_ratio=1", ["clean.max_ratio = 1"]),
+        ("clean.normalise=NFD", ["clean.normalise = 'NFD'", "'NFC'", "'none'"]),
+        ("clean=3", ["clean = 3"]),
+        ("clean.max_wrods=3", ["clean.max_wrods", "clean.max_words"]),
+        ("cleen.max_words=3", ["cleen", "clean"]),
+        ("clean={max_wrods = 3}", ["clean.max_wrods", "clean.max_words"]),
     ],
 )
-def test_a_wrong_set_names_key_and_value(override: str, message: str, file) -> None:
+def test_a_wrong_set_names_key_and_value(override: str, facts: list[object], file) -> None:
     error = complaint(file("seed = 1\n"), override)
-    assert message in str(error)
+    assert not lacking(str(error), *facts)
     assert error.path == "--set"
 
 
@@ -103,17 +105,19 @@ def test_a_fault_of_the_file_is_not_blamed_on_a_set(file) -> None:
 
 @pytest.mark.parametrize("override", ["seed", "=3", ""])
 def test_a_set_without_key_or_value_is_refused(override: str) -> None:
-    assert "expected key=value" in str(complaint(None, override))
+    error = complaint(None, override)
+    assert f"--set {override}: " in str(error)
+    assert not lacking(error.hint, "--set train.steps=1000")
 
 
 def test_a_weight_decay_that_would_do_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match='weight_decay 0.1 needs optimizer "adamw" or "muon"'):
+    with raising(ConfigError, "weight_decay", "0.1", '"adamw"', '"muon"'):
         load(Training, None, ["train.weight_decay=0.1"])
     assert load(Training, None, ["train.weight_decay=0.1", "train.optimizer=muon"]).train.weight_decay == 0.1
 
 
 def test_a_set_below_a_value_is_refused(file) -> None:
-    assert "seed is a value, not a section" in str(complaint(file("seed = 1\n"), "seed.x=1"))
+    assert not lacking(str(complaint(file("seed = 1\n"), "seed.x=1")), "--set seed.x=1", "seed")
 
 
 def test_a_set_takes_toml_values_and_bare_words_and_wins_over_the_file(file) -> None:
@@ -127,16 +131,15 @@ def test_a_set_takes_toml_values_and_bare_words_and_wins_over_the_file(file) -> 
 
 def test_broken_toml_says_so_with_its_place(file) -> None:
     path = file("seed = 1\n[clean\n")
-    assert str(complaint(path)).startswith(f"{path}: not valid TOML: ")
-    assert "line 2" in str(complaint(path))
+    assert not lacking(str(complaint(path)), f"{path}:", "TOML", "line 2")
 
 
 def test_a_file_that_cannot_be_read_is_our_error(tmp_path: Path) -> None:
-    assert "no such config file" in str(complaint(tmp_path / "none.toml"))
-    assert "a directory" in str(complaint(tmp_path))
-    assert "a pipe or a device" in str(complaint(Path("/dev/zero")))
     (tmp_path / "latin.toml").write_bytes(b"# \xe4\n")
-    assert "cannot be read" in str(complaint(tmp_path / "latin.toml"))
+    places = (tmp_path / "none.toml", tmp_path, Path("/dev/zero"), tmp_path / "latin.toml")
+    errors = [complaint(path) for path in places]
+    assert [error.path for error in errors] == list(map(str, places))
+    assert len({error.what for error in errors}) == 4
 
 
 def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
@@ -146,7 +149,7 @@ def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
     text = (tmp_path / "config.toml").read_text(encoding="utf-8")
     for name, value in config.flat(settings):  # TOML has no word for what was left open
         assert value is None or name.rpartition(".")[2] + " = " in text
-    assert "# pairs with more words than this on either side are dropped" in text
+    assert re.search(r"(?m)^max_words = 80  # \S", text), "a setting stands beside what it means"
 
 
 def test_settings_cannot_be_changed_afterwards() -> None:

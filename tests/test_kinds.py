@@ -12,6 +12,7 @@ from dragoman.errors import UsageError
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from tests import ranks
+from tests.facts import lacking
 
 FILES = {
     "data set": ["card.json"],
@@ -23,15 +24,17 @@ FILES = {
     "other": ["notes.txt", "config.toml"],
     "empty": [],
 }
-SEEMS = {
-    "data set": "a data set (it has card.json)",
-    "run": "a run (it has records.db)",
-    "checkpoint": "a checkpoint (it has model.safetensors)",
-    "ctranslate2": "a model in CTranslate2's format (it has model.bin)",
-    "transformers": "a model in the format of Hugging Face's transformers (it has config.json)",
-    "begun": "a run without records (it has config.toml)",
-    "other": "a folder of something else",
-    "empty": "an empty folder",
+SEEMS: dict[str, tuple[kinds.Kind | None, list[str]]] = {  # the kind, and what its words name
+    "data set": ("data set", ["card.json"]),
+    "run": ("run", ["records.db"]),
+    "checkpoint": ("model", ["model.safetensors"]),
+    "ctranslate2": ("model", ["CTranslate2", "model.bin"]),
+    "transformers": ("model", ["Hugging Face", "config.json"]),
+    "begun": ("run", ["config.toml"]),
+    "other": (None, []),
+    "empty": (None, []),
+    "file": (None, []),
+    "nothing": (None, []),
 }
 
 
@@ -51,7 +54,9 @@ def folders(tmp_path: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", SEEMS)
 def test_a_folder_is_known_by_its_files(folders: dict[str, Path], name: str) -> None:
-    assert kinds.kind(folders[name])[1] == SEEMS[name]
+    kind, words = kinds.kind(folders[name])
+    assert (kind, lacking(words, *SEEMS[name][1])) == (SEEMS[name][0], [])
+    assert words not in [kinds.kind(folders[other])[1] for other in SEEMS if other != name]
 
 
 @pytest.mark.parametrize(("wanted", "refuses"), [("run", 9), ("data set", 9), ("model", 6)])
@@ -81,40 +86,43 @@ def test_every_function_that_opens_a_kind_refuses_the_others_alike(
 
 
 @pytest.mark.parametrize(
-    ("command", "given", "said"),
+    ("command", "given", "wanted"),
     [
-        ("report {}", "data set", "no run here: it is a data set (it has card.json), not a run"),
-        ("report {}", "checkpoint", "no run here: it is a checkpoint (it has model.safetensors), not a run"),
-        ("compare {} {}", "nothing", "no run here: it is not there"),
-        ("plan demo --from {}", "file", "no run here: it is a file"),
-        ("plan demo --gpu V100 --data {}", "run", "no data set here: it is a run (it has records.db), not a"),
-        ("train demo --run new --data {}", "file", "no data set here: it is a file"),
-        ("train demo --run new --data {}", "checkpoint", "no data set here: it is a checkpoint"),
-        ("evaluate {} --data {}", "run", "no data set here: it is a run"),
-        ("translate {}", "data set", "no model here: it is a data set (it has card.json), not a model"),
-        ("export {} --to ctranslate2 -o new", "empty", "no model here: it is an empty folder"),
-        ("serve {} --port 0", "nothing", "no model here: it is not there"),
+        ("report {}", "data set", "run"),
+        ("report {}", "checkpoint", "run"),
+        ("compare {} {}", "nothing", "run"),
+        ("plan demo --from {}", "file", "run"),
+        ("plan demo --gpu V100 --data {}", "run", "data set"),
+        ("train demo --run new --data {}", "file", "data set"),
+        ("train demo --run new --data {}", "checkpoint", "data set"),
+        ("evaluate {} --data {}", "run", "data set"),
+        ("translate {}", "data set", "model"),
+        ("export {} --to ctranslate2 -o new", "empty", "model"),
+        ("serve {} --port 0", "nothing", "model"),
     ],
 )
 def test_commands_say_what_it_seems_to_be(
-    folders: dict[str, Path], command: str, given: str, said: str
+    folders: dict[str, Path], command: str, given: str, wanted: kinds.Kind
 ) -> None:
     path = folders[given].resolve()
     done = ranks.command(*(word.format(path) for word in command.split()), folder=path.parent)
-    assert (done.returncode, f"error: {path}: {said}" in done.stderr) == (2, True), done.stderr
+    said = f"error: {path}: {kinds.refused(path, wanted).what}"
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert kinds.kind(path)[1] in said
 
 
 def test_a_run_is_not_written_over_a_data_set_or_a_model(folders: dict[str, Path]) -> None:
     for name in ("data set", "checkpoint", "ctranslate2", "transformers"):
-        with pytest.raises(UsageError, match="no run here"):
+        with pytest.raises(UsageError) as refused:
             kinds.check_for_run(folders[name])
+        assert refused.value.path == str(folders[name])
     for name in ("run", "begun", "other", "empty", "nothing"):
         kinds.check_for_run(folders[name])
 
 
 def test_what_was_perhaps_meant_is_named(folders: dict[str, Path]) -> None:
     step = folders["run"] / "checkpoints" / "step-00000010"
-    assert kinds.refused(step, "run").hint == f"its run: {folders['run']}"
+    assert kinds.refused(step, "run").hint.endswith(f" {folders['run']}")
     parent = folders["run"].parent
-    assert kinds.refused(parent, "data set").hint == f"inside it: {folders['data set']}"
-    assert kinds.refused(folders["empty"], "data set").hint.startswith("make one with")
+    assert kinds.refused(parent, "data set").hint.endswith(f" {folders['data set']}")
+    assert not lacking(kinds.refused(folders["empty"], "data set").hint, "dragoman prepare")

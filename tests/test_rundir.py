@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dragoman.errors import UsageError
 from dragoman.rundir import RunFolder
+from tests.facts import raising
 
 
 def test_one_training_at_a_time_holds_a_run_folder(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    with folder.lock(), pytest.raises(UsageError, match="another process is training"):
+    with folder.lock(), raising(UsageError, f"{folder.path}:", "--run"):
         folder.lock()
     folder.lock().close()  # free again
 

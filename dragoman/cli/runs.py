@@ -83,7 +83,6 @@ def diagnose(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="FILES", help="Logs, recordings, checkpoint folders.")
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="A table of runs, one per row.")] = None,
     facts: Annotated[Path | None, typer.Option(help="A TOML file with the facts below.")] = None,
     ranks: Annotated[int | None, typer.Option(help="Number of processes, one per GPU.")] = None,
     machines: Annotated[int | None, typer.Option(help="Number of machines they ran on.")] = None,
@@ -128,9 +127,6 @@ def diagnose(
         precision=precision, batch=batch, step_seconds=step_seconds, steps=steps, hours=hours,
     )  # fmt: skip
     given = load(facts, options)
-    if csv:
-        show.rows(csv, given, as_json)
-        return
     if not files and given.step_seconds is None and not (given.steps and given.hours):
         hint = "name a log, or give --step-seconds, or both --steps and --hours"
         raise UsageError("no files, and too few facts to diagnose a run", hint=hint)

@@ -1,4 +1,4 @@
-"""Translates sentences with our own search, in batches of similar length, and returns them in order."""
+"""Translates tokens with our own search, in batches of similar length, and returns them in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Evaluate
-from dragoman.data.filters import as_prepared
 from dragoman.data.tokens import Tokenizer
 from dragoman.decode.engine import Options
 from dragoman.decode.sample import sample
@@ -18,16 +17,6 @@ from dragoman.model import Transformer
 
 _SENTENCES = 64  # translated at a time
 _HYPOTHESES = 1024  # kept at a time: each takes memory for a whole vocabulary
-
-
-def translate(
-    model: Transformer, tokenizer: Tokenizer, sentences: Sequence[str], config: Evaluate
-) -> list[str]:
-    """The translation of each sentence, in order."""
-    if not sentences:
-        return []
-    rows = encode(tokenizer, list(map(as_prepared, sentences)))
-    return tokenizer.decode(translate_tokens(model, rows, config))
 
 
 def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[np.ndarray]:

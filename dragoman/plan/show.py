@@ -16,7 +16,6 @@ from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast
 from dragoman.plan.request import Plan
 
-_WIDEST = 110
 _BINDING = {
     "computing": "computing: faster or more devices would help",
     "exchange": "the exchange of gradients: the table shows the gain from a faster link or fewer bytes",

@@ -1,4 +1,4 @@
-"""A comparison for people: the same sections on a terminal and as markdown."""
+"""A comparison for people: its sections, and how a terminal shows them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from dragoman.explain.compare_quality import ComparedScore
 from dragoman.explain.compare_speed import PhaseSpeed
 from dragoman.explain.details import PARTS
 from dragoman.report import units
-from dragoman.report.markdown import escape, table
 
 _METRICS = {"bleu": "BLEU", "chrf": "chrF", "eval_loss": "held-out loss"}
 
@@ -26,18 +25,6 @@ class TextSection(NamedTuple):
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
     notes: list[str]
-
-
-def markdown(comparison: RunComparison) -> str:
-    lines = [f"# {escape(comparison.a)} and {escape(comparison.b)}", ""]
-    for sentence in comparison.why:
-        lines += [escape(sentence), ""]
-    for section in sections(comparison):
-        lines += [f"## {section.title}", ""]
-        if section.rows:
-            lines += [*table([escape(name) for name in section.header], section.rows), ""]
-        lines += [line for note in section.notes for line in (escape(note), "")]
-    return "\n".join(lines)
 
 
 def show(comparison: RunComparison, console: Console | None = None) -> None:

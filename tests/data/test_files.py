@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.data import compression, files
 from dragoman.errors import DataError
+from tests.facts import raising
 
 COMPRESS = {
     "plain": lambda data: data,
@@ -98,7 +99,7 @@ def test_a_truncated_file_is_an_error_that_gives_the_line_reached(compression: s
     content = b"".join(b"%030d\n" % digits.getrandbits(90) for _ in range(50_000))
     compressed = COMPRESS[compression](content)
     path.write_bytes(compressed[: len(compressed) // 2])
-    with pytest.raises(DataError, match="damaged or cut off") as caught:
+    with pytest.raises(DataError) as caught:
         list(files.lines(path))
     assert caught.value.line is not None and 10_000 < caught.value.line < 40_000
     assert caught.value.path == str(path) and caught.value.hint
@@ -119,21 +120,19 @@ def test_damage_is_never_anything_but_a_data_error(compression: str, path: Path,
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(path: Path) -> None:
     path.write_bytes(gzip.compress(b"one\n" + bytes(files.LONGEST_LINE_BYTES * 2)))
-    with pytest.raises(DataError, match="not text line by line") as caught:
+    with raising(DataError, f"{path}:2", f"{files.LONGEST_LINE_BYTES:,}"):
         list(files.lines(path))
-    assert caught.value.line == 2
 
 
 def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        list(files.lines(tmp_path / "missing"))
-    with pytest.raises(DataError, match="no such file"):
-        list(files.lines(tmp_path / ("long" * 200)))
-    with pytest.raises(DataError, match="directory"):
-        list(files.lines(tmp_path))
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="pipe"):
-        list(files.lines(tmp_path / "pipe"))
+    found = set()
+    for path in (tmp_path / "missing", tmp_path / ("long" * 200), tmp_path, tmp_path / "pipe"):
+        with pytest.raises(DataError) as caught:
+            list(files.lines(path))
+        assert caught.value.path == str(path)
+        found.add(caught.value.what)
+    assert len(found) == 3, "missing, a folder, a pipe"
 
 
 def test_a_file_closed_to_us_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,5 +143,5 @@ def test_a_file_closed_to_us_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("builtins.open", refuse)  # root may read everything, so chmod would prove nothing
-    with pytest.raises(DataError, match="may not be read"):
+    with raising(DataError, path, f"chmod +r {path}"):
         list(files.lines(path))

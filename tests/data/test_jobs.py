@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from dataclasses import replace
@@ -12,6 +13,7 @@ from dragoman.data.jobs import PreparationJob, PrepareRequest, resolve
 from dragoman.data.recipes import Collected, Recipe
 from dragoman.errors import ConfigError, DataError, UsageError
 from dragoman.progress import Reporter
+from tests.facts import raising
 from tests.train.runs import disk
 
 
@@ -68,16 +70,16 @@ def test_other_work_has_another_key(folder: Path) -> None:
 
 
 def test_dev_and_test_are_one_set_each_in_the_languages_of_training(folder: Path) -> None:
-    with pytest.raises(UsageError, match="--dev names 2 sets, expected one"):
+    with raising(UsageError, "--dev", 2):
         job("en=a.en de=a.de", dev=["en=a.en", "de=a.de", "en=b.en", "de=b.de"])
-    with pytest.raises(UsageError, match="differ in languages: en to de, en to fr"):
+    with raising(UsageError, "en to de", "en to fr"):
         job("en=a.en de=a.de", test=["en=a.en", "fr=c.fr"])
 
 
 def test_a_file_that_vanished_is_named(folder: Path) -> None:
     planned = job("en=a.en de=a.de")
     Path("a.de").unlink()
-    with pytest.raises(UsageError, match="a.de: cannot be read: No such file"):
+    with raising(UsageError, "a.de:", os.strerror(errno.ENOENT)):
         _ = planned.key
 
 
@@ -132,8 +134,9 @@ def test_a_typo_in_a_setting_fails_before_anything_is_fetched(
 def test_what_has_no_end_is_refused_at_once(folder: Path, name: str, place: str) -> None:
     os.mkfifo("pipe")
     asked = job(f"en={name} de=a.de") if place == "source" else job("en=a.en de=a.de", vocabulary=Path(name))
-    with pytest.raises(DataError, match=f"{name}: this is a pipe or a device"):
+    with raising(DataError, f"{name}:") as caught:
         _ = asked.key
+    assert caught.value.path == name
 
 
 def test_a_disk_that_is_full_of_a_recipes_files_is_named(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.data.language import LanguageCheck, ScriptCheck, primary
 from dragoman.errors import UsageError
+from tests.facts import raising
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_a_text_too_short_to_tell_fits() -> None:
 
 
 def test_a_language_that_cannot_be_recognised_is_refused() -> None:
-    with pytest.raises(UsageError, match="xx is not among the languages"):
+    with raising(UsageError, "clean.check_language", "xx"):
         LanguageCheck("xx")
 
 
@@ -63,5 +64,5 @@ def test_a_language_without_a_short_code_keeps_its_long_one() -> None:
 def test_a_tag_out_of_order_still_names_its_language(language: str) -> None:
     """`prepare` takes it, so the first evaluation of a training must not end at it."""
     assert primary(language) == "zh"
-    with pytest.raises(UsageError, match="cannot be told how it is written"):
+    with raising(UsageError, "clean.check_script", language, "sr-Latn-RS"):
         ScriptCheck(language)

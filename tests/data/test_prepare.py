@@ -17,6 +17,7 @@ from dragoman.data.store import DataSet
 from dragoman.data.tokens import suited_pieces
 from dragoman.errors import DataError, DragomanError, UsageError
 from dragoman.progress import Reporter
+from tests.facts import lacking, only, raising
 
 
 def left_in(folder: Path) -> list[str]:
@@ -82,7 +83,7 @@ def test_read_is_kept_plus_dropped(faulty: Card) -> None:
     assert faulty.read_pairs == 60 == faulty.parts["train"].pairs + faulty.dropped_pairs
     assert faulty.dropped_pairs == sum(dropped.pairs for dropped in faulty.dropped.values()) == 11
     assert faulty.corpora[0].pairs == faulty.parts["train"].pairs
-    assert "60 pairs read, 49 kept." in faulty.markdown()
+    only(faulty.markdown().splitlines(), 60, 49)
 
 
 def test_training_text_is_composed(faulty: Card, tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_invalid_utf8_in_dev_or_test_is_an_error_with_file_and_line(
 ) -> None:
     held_out = {part: write(tmp_path, part, sentences(5, 2))}
     replace_line(tmp_path / f"{part}.en", 4, b"caf\xe9")
-    with pytest.raises(DataError, match=rf"{part}\.en:4: not UTF-8"):
+    with raising(DataError, f"{tmp_path / part}.en:4", "UTF-8"):
         run(write(tmp_path, "train", sentences(50)), tmp_path / "data", **held_out)
     assert left_in(tmp_path) == []
 
@@ -126,7 +127,7 @@ def test_an_empty_dev_set_is_refused(tmp_path: Path, sentences, write, run) -> N
     words = write(tmp_path, "train", sentences(50))
     for language in ("en", "de"):
         (tmp_path / f"dev.{language}").write_text("")
-    with pytest.raises(DataError, match="holds no pair"):
+    with raising(DataError, "dev"):
         run(words, tmp_path / "data", dev=[f"{x}={tmp_path}/dev.{x}" for x in ("en", "de")])
 
 
@@ -145,7 +146,7 @@ def test_without_dev_a_seeded_part_is_held_out_and_training_has_none_of_its_sour
 ) -> None:
     card, dev, train = held_out_run(tmp_path / "a", 3, sentences, write, run)
     assert card.parts["dev"].pairs == int(0.05 * (600 - 6))
-    assert any("no dev set was given: 29 training pairs were held out (seed 3)" in n for n in card.notes)
+    only(card.notes, 29, "seed 3")
     assert not dev & train
     assert card.read_pairs == card.parts["train"].pairs + card.parts["dev"].pairs + card.dropped_pairs
     again, same_dev, _ = held_out_run(tmp_path / "b", 3, sentences, write, run)
@@ -245,7 +246,7 @@ def test_the_same_job_again_does_not_pass_off_a_damaged_data_set(
     words = write(tmp_path, "train", sentences(50))
     run(words, tmp_path / "data")
     (tmp_path / "data" / "train" / "source.tokens").write_bytes(b"")
-    with pytest.raises(DataError, match="source.tokens: has 0 bytes"):
+    with raising(DataError, tmp_path / "data" / "train" / "source.tokens", 0):
         run(words, tmp_path / "data")
 
 
@@ -253,7 +254,7 @@ def test_a_data_set_of_another_job_is_refused_untouched(tmp_path: Path, sentence
     words = write(tmp_path, "train", sentences(50))
     run(words, tmp_path / "data")
     before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
-    with pytest.raises(UsageError, match="data: exists already, and is not the data set of these files"):
+    with raising(UsageError, tmp_path / "data"):
         run(words, tmp_path / "data", "seed=2")
     assert before == {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
     assert left_in(tmp_path) == ["data"]
@@ -261,7 +262,7 @@ def test_a_data_set_of_another_job_is_refused_untouched(tmp_path: Path, sentence
 
 def test_a_file_in_the_way_is_refused_untouched(tmp_path: Path, sentences, write, run) -> None:
     (tmp_path / "data").write_text("mine")
-    with pytest.raises(UsageError, match="exists already"):
+    with raising(UsageError, tmp_path / "data"):
         run(write(tmp_path, "train", sentences(50)), tmp_path / "data")
     assert (tmp_path / "data").read_text() == "mine"
 
@@ -274,15 +275,13 @@ def test_a_vocabulary_too_large_for_the_text_is_made_smaller_and_that_is_said(
 ) -> None:
     card = run(write(tmp_path, "train", sentences(50)), tmp_path / "data", "vocabulary.size=32768")
     assert 100 < card.vocabulary_pieces < card.vocabulary_asked == 32_768
-    supported = f"32,768 subwords were asked for; this text supports {card.vocabulary_pieces:,}"
-    assert supported in card.notes
-    assert supported in card.markdown()
+    assert only(card.notes, "32,768", f"{card.vocabulary_pieces:,}") in card.markdown()
 
 
 def test_a_vocabulary_of_the_size_asked_for_needs_no_note(tmp_path: Path, sentences, write, run) -> None:
     card = run(write(tmp_path, "train", sentences(500)), tmp_path / "data")
     assert card.vocabulary_pieces == card.vocabulary_asked == 200
-    assert not any("subwords" in note for note in card.notes)
+    assert not [note for note in card.notes if not lacking(note, 200)]
 
 
 def test_a_size_that_nobody_asked_for_suits_the_corpus_and_is_told(
@@ -290,8 +289,7 @@ def test_a_size_that_nobody_asked_for_suits_the_corpus_and_is_told(
 ) -> None:
     card = run(write(tmp_path, "train", sentences(500)), tmp_path / "data", pieces=None)
     assert card.vocabulary_asked == suited_pieces(card.parts["train"].pairs) == 4_000
-    assert f"4,000 subwords suit {card.parts['train'].pairs} pairs" in card.markdown()
-    assert "this text supports" not in card.markdown()
+    assert only(card.notes, "4,000", card.parts["train"].pairs) in card.markdown()
 
 
 def test_a_given_vocabulary_is_used_byte_for_byte(tmp_path: Path, sentences, write, run, small) -> None:
@@ -310,7 +308,7 @@ def test_a_vocabulary_with_other_special_ids_is_refused_before_any_work(
     )
     (tmp_path / "foreign.model").write_bytes(model.getvalue())
     reporter = stage_names()
-    with pytest.raises(DataError, match=r"foreign\.model: special ids are pad -1"):
+    with raising(DataError, tmp_path / "foreign.model", "pad -1"):
         run(
             write(tmp_path, "train", sentences(50)),
             tmp_path / "data",
@@ -359,7 +357,7 @@ def test_files_of_different_lengths_are_an_error_with_both_counts(
     words = write(tmp_path, "train", sentences(50))
     with open(tmp_path / "train.de", "a") as file:
         file.write("one more\nand another\n")
-    with pytest.raises(DataError, match=r"train\.en has 50 lines, train\.de has 52"):
+    with raising(DataError, "train.en", 50, "train.de", 52):
         run(words, tmp_path / "data")
     assert left_in(tmp_path) == []
 
@@ -368,7 +366,7 @@ def test_a_truncated_gzip_is_an_error_with_file_and_place(tmp_path: Path, senten
     words = write(tmp_path, "train", sentences(500))
     whole = gzip.compress((tmp_path / "train.de").read_bytes())
     (tmp_path / "train.de.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=r"train\.de\.gz:\d+: the file is damaged or cut off"):
+    with pytest.raises(DataError, match=r"train\.de\.gz:\d+: "):
         run([words[0], f"{words[1]}.gz"], tmp_path / "data")
     assert left_in(tmp_path) == []
 
@@ -384,7 +382,7 @@ def test_a_broken_tmx_is_an_error_with_file_and_line(tmp_path: Path, run) -> Non
 def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path: Path, sentences, write, run) -> None:
     words = write(tmp_path, "train", [("", "leer")] * 3 + [("same", "same")] * 2)
     dev = write(tmp_path, "dev", sentences(5))
-    with pytest.raises(DataError, match="no training pair is left of 5: 3 empty, 2 identical"):
+    with raising(DataError, 5, "3 empty", "2 identical"):
         run(words, tmp_path / "data", dev=dev)
 
 
@@ -438,4 +436,4 @@ def test_units_of_a_held_out_file_that_hold_no_pair_are_counted(
     words = write(tmp_path, "train", sentences(60))
     card = run(words, tmp_path / "data", reporter=notes, dev=[f"en:de={tmp_path / 'dev.po'}"])
     assert card.parts["dev"].pairs == 1
-    assert "dev: left out, as they hold no pair: 1 fuzzy unit, 1 untranslated unit" in notes.said
+    only(notes.said, "dev:", "1 fuzzy unit", "1 untranslated unit")

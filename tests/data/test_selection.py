@@ -3,13 +3,13 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config import HeldOutSettings
 from dragoman.data.selection import Fate, contained, duplicates, hold_out
 from dragoman.errors import DataError
+from tests.facts import raising
 
 few = st.lists(st.sampled_from([0, 1, 2, 16, 17, 2**63, 2**64 - 1]), max_size=30)
 
@@ -59,5 +59,5 @@ def test_another_seed_holds_out_other_pairs() -> None:
 
 
 def test_too_little_text_to_hold_any_out_is_said() -> None:
-    with pytest.raises(DataError, match="only 19 clean pairs"):
+    with raising(DataError, 19, "--dev"):
         hold_out(np.zeros(19, dtype=np.uint8), HeldOutSettings(), 1)

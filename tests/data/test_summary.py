@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dragoman.data import summary
 from dragoman.data.card import Dropped
-from dragoman.data.reasons import Reason
+from dragoman.data.reasons import MEANING, Reason
 from dragoman.data.store import DataSet
+from tests.facts import only
 
 
 def test_a_summary_says_what_was_dropped_and_why_within_80_columns(small: DataSet) -> None:
@@ -20,7 +21,7 @@ def test_a_summary_says_what_was_dropped_and_why_within_80_columns(small: DataSe
     assert [line.split()[1] for line in reasons] == [
         "10,000,000,000", "1,000,000,000", "100,000,000", "10,000,000", "1,111,111"
     ]  # fmt: skip
-    assert reasons[1].endswith("the same pair seen before")
+    assert reasons[1].endswith(MEANING[Reason.DUPLICATE])
     assert sum(line.startswith(("  train", "  dev", "  test")) for line in said) == len(card.parts)
-    assert "Note: a thing to know" in said
+    only(said, "a thing to know")
     assert max(map(len, said)) <= 80

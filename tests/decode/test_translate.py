@@ -1,4 +1,4 @@
-"""Sentences to translations, in order, whatever the batches."""
+"""Tokens to translations, in order, whatever the batches."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from dragoman.checkpoint.saved_model import LoadedModel
 from dragoman.config import Evaluate
 from dragoman.data.store import DataSet
 from dragoman.decode import translate as module
-from dragoman.decode.translate import length_limits, translate, translate_tokens
+from dragoman.decode.translate import encode, length_limits, translate_tokens
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
 
@@ -26,20 +26,19 @@ def loaded(unbroken: Unbroken) -> LoadedModel:
 def test_translations_come_in_the_order_of_the_sentences(
     task: Task, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sentences = DataSet(task.data).parts["dev"].text("source")[:20]
-    one_by_one = [translate(loaded.model, loaded.tokenizer, [sentence], GREEDY)[0] for sentence in sentences]
+    rows = encode(loaded.tokenizer, DataSet(task.data).parts["dev"].text("source")[:20])
+    one_by_one = [translate_tokens(loaded.model, [row], GREEDY)[0] for row in rows]
     monkeypatch.setattr(module, "_SENTENCES", 7)  # batches, the last of them not full
-    assert translate(loaded.model, loaded.tokenizer, sentences, GREEDY) == one_by_one
-    assert len(set(one_by_one)) > 1
+    assert translate_tokens(loaded.model, rows, GREEDY) == one_by_one
+    assert len(set(map(tuple, one_by_one))) > 1
 
 
 def test_no_sentences_have_no_translations(loaded: LoadedModel) -> None:
-    assert translate(loaded.model, loaded.tokenizer, [], GREEDY) == []
     assert translate_tokens(loaded.model, [], GREEDY) == []
 
 
 def test_an_empty_sentence_is_translated_too(loaded: LoadedModel) -> None:
-    assert len(translate(loaded.model, loaded.tokenizer, ["", "red blue"], GREEDY)) == 2
+    assert len(translate_tokens(loaded.model, encode(loaded.tokenizer, ["", "red blue"]), GREEDY)) == 2
 
 
 def test_a_translation_has_a_limit(loaded: LoadedModel) -> None:

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from dragoman.doctor.check import Check, json_text, verdict, worst
 from dragoman.doctor.show import lines, show
+from tests.facts import lacking
 
 CHECKS = [
     Check("torch", "all hosts", "ok", "2.13.0"),
@@ -18,19 +19,20 @@ CHECKS = [
 def test_the_verdict_is_that_of_the_worst_and_names_the_errors() -> None:
     assert (worst([]), verdict([])) == ("ok", "ok")
     assert (worst(CHECKS[:1]), verdict(CHECKS[:1])) == ("ok", "ok")
-    assert (worst(CHECKS[:2]), verdict(CHECKS[:2])) == ("warning", "ok, 1 warning")
+    assert worst(CHECKS[:2]) == "warning"
+    assert verdict(CHECKS[:2]).startswith("ok") and not lacking(verdict(CHECKS[:2]), 1)
     assert worst(CHECKS) == "error"
-    assert verdict(CHECKS) == "failed: ports from h0 to h1: 10.77.0.2 port 41234: refused"
+    assert str(CHECKS[2]) in verdict(CHECKS) and not verdict(CHECKS).startswith("ok")
+    assert not lacking(str(CHECKS[2]), "ports", "h0 to h1", CHECKS[2].value)
 
 
 def test_plain_lines_hold_status_value_and_what_to_do() -> None:
-    assert lines(CHECKS) == [
-        "ok       torch  all hosts  2.13.0",
-        "warning  clock  h1         90 s ahead of h0",
-        "         try: set it",
-        "error    ports  h0 to h1   10.77.0.2 port 41234: refused",
-        "         try: open them",
-    ]
+    torch, clock, for_clock, ports, for_ports = lines(CHECKS)
+    for line, check in zip((torch, clock, ports), CHECKS, strict=True):
+        assert line.split()[:2] == [check.status, check.name]
+        assert line.index(check.host) == torch.index(CHECKS[0].host)
+        assert line.index(check.value) == torch.index(CHECKS[0].value)
+    assert for_clock.endswith(CHECKS[1].advice) and for_ports.endswith(CHECKS[2].advice)
 
 
 def test_json_and_terminal_say_the_same() -> None:

@@ -1,6 +1,9 @@
 """Real hosts: namespaces with ssh between them, sound ones and ones with faults."""
 
+import errno
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from dragoman.data.card import Card
 from testbed import Cluster
 from testbed import ssh as testbed_ssh
+from tests.facts import lacking, only
 from tests.train import runs
 from tests.train.runs import Task
 
@@ -50,10 +55,10 @@ def test_sound_hosts_pass_and_their_links_are_measured(task: Task) -> None:  # n
     links = found(result, "link", "ok")
     assert sorted(links) == ["h0 to h1", "h0 to h2", "h1 to h2"]
     for link in links.values():
-        rates = [float(part.split()[0]) for part in link["value"].split(", ")[:2]]
-        assert all(50 < rate < 210 for rate in rates), link  # less on a busy machine
+        there, back = map(float, re.findall(r"([\d.]+) Mbit/s", link["value"]))
+        assert 50 < there < 210 and 50 < back < 210, link  # less on a busy machine
     assert found(result, "interface", "ok")["h2"]["value"] == "eth0 (10.77.0.3)"
-    assert found(result, "host name", "ok")["h1"]["value"] == "resolves to 10.77.0.2"
+    assert not lacking(found(result, "host name", "ok")["h1"]["value"], "10.77.0.2")
     assert found(result, "data", "ok") and found(result, "disk", "ok") and found(result, "clock", "ok")
 
 
@@ -67,15 +72,14 @@ def test_wrong_names_other_data_closed_ports_and_absent_hosts_are_each_named(
         cluster.run(0, ["ip", "rule", "add", "pref", "5", *closed.split()])
         code, result = doctor(cluster, "h0,h1,nobody", "--data", task.data)
     assert (code, result["verdict"]) == (1, "error")
-    assert "no such host" in found(result, "ssh", "error")["nobody"]["value"]
+    assert list(found(result, "ssh", "error")) == ["nobody"]
     for host, address in (("h0", "10.77.0.1"), ("h1", "10.77.0.2")):
         name = found(result, "host name", "warning")[host]
-        assert f"write '{address} {host}' in place of 127.0.1.1" in name["advice"]
+        assert not lacking(name["advice"], f"'{address} {host}'", "/etc/hosts", "127.0.1.1")
     assert list(found(result, "data", "error")) == ["h1"]
     ports = found(result, "ports", "error")["h0 to h1"]
-    assert ports["value"].startswith("10.77.0.2 port ")
-    assert ports["value"].endswith("network is unreachable")
-    assert "of h1 (firewall" in ports["advice"]
+    assert not lacking(ports["value"], "10.77.0.2", os.strerror(errno.ENETUNREACH).lower())
+    assert not lacking(ports["advice"], "h0", "h1")
 
 
 def torchrun(cluster: Cluster, master: str, task: Task, run: Path) -> list[tuple[int, str]]:  # noqa: F811
@@ -106,7 +110,8 @@ def test_other_data_on_one_host_stops_a_training_before_its_folder_is_made(
         cluster.run(1, ["mount", "--bind", other_data, task.data])
         ends = torchrun(cluster, "10.77.0.1", task, tmp_path / "run")
     assert [code for code, _ in ends] == [1, 1], ends
-    assert "error: not started: data on h1: fingerprint " in ends[0][1]
+    (error,) = [line for line in ends[0][1].splitlines() if line.startswith("error: ")]
+    assert not lacking(error, "data", "h1", Card.load(task.data / "card.json").fingerprint[:16])
     assert "error:" not in ends[1][1].replace("ChildFailedError:", "")
     assert not (tmp_path / "run").exists()
 
@@ -121,7 +126,7 @@ def test_a_meeting_point_that_means_loopback_stops_a_rank_at_once(task: Task, tm
             0, [*DRAGOMAN, *words], env=place | meeting, check=False, timeout_seconds=WAIT_SECONDS
         )
     assert done.returncode == 1
-    assert "error: h0, where ranks are to meet, resolves to loopback here" in done.stderr
+    only(done.stderr.splitlines(), "error:", "h0")
     assert not (tmp_path / "run").exists()
 
 
@@ -130,12 +135,12 @@ def test_ten_steps_on_two_hosts_end_in_a_block_to_report(task: Task) -> None:  #
     with Cluster(hosts=2, rate="100mbit", with_ssh=True) as cluster:
         done = cluster.run(0, [*DRAGOMAN, *words], check=False, timeout_seconds=WAIT_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
-    block = done.stdout[done.stdout.index("10 steps of dragoman doctor --train") :]
+    block = done.stdout[done.stdout.index("dragoman doctor --train") :]
     rows = dict(line.split(maxsplit=1) for line in block.splitlines()[1:])
     assert rows["hosts"] == "h0 (eth0), h1 (eth0)"
-    assert rows["devices"] == "2 ranks on cpu"
-    assert rows["exchange"].startswith("gloo, flat all-reduce in fp32; link ")
-    assert rows["steps"].startswith("10 made, fp32; ")
+    assert not lacking(rows["devices"], "2 ranks", "cpu")
+    assert not lacking(rows["exchange"], "gloo", "fp32")
+    assert not lacking(rows["steps"], "10", "fp32")
     assert rows["verdict"].startswith("ok")
     assert "torch" in rows["versions"]
     assert not list(Path("/tmp").glob("dragoman-doctor-*"))

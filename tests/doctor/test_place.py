@@ -13,6 +13,7 @@ from dragoman.doctor import capacity, host
 from dragoman.doctor.check import Check
 from dragoman.errors import UsageError
 from dragoman.rundir import RunFolder
+from tests.facts import lacking
 
 
 def checks(path: Path) -> list[Check]:
@@ -32,7 +33,8 @@ def test_a_run_folder_that_is_a_file_is_an_error_as_it_is_to_training(name: str,
 def test_a_place_that_may_not_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     (found,) = checks(tmp_path / "new" / "run")
-    assert "may not be written" in found.value
+    assert (found.status, found.name) == ("error", "run")
+    assert not lacking(found.value, tmp_path)
 
 
 def test_a_place_where_a_run_can_be_made_is_no_error(tmp_path: Path) -> None:

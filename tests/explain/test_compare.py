@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from dragoman import format_units
 from dragoman.explain.compare import RunComparison, compare
 from dragoman.measure.records import Records
 from tests.explain import build as explain_build
 from tests.explain.build import Run
+from tests.facts import lacking, only
 from tests.report import build
 
 
@@ -25,10 +27,10 @@ def test_a_slow_link_is_named_with_its_share() -> None:
     slow = with_link(build.rich(300, name="slow", exchange=0.9), 1e9)
     for found in (compare(fast, slow), compare(slow, fast)):
         assert share_of(found, "exchange over the link") > 0.85
-        said = " ".join(found.why)
-        assert "slow was slower: 1.57 s against 0.6" in said
-        assert "The exchange over the link accounts for 9" in said
-        assert "1 Gbit/s against 10 Gbit/s" in said
+        whole, phase, behind, *_ = found.why
+        assert not lacking(whole, "slow", "1.57 s", "fast")
+        assert not lacking(phase, format_units.share(share_of(found, "exchange over the link")))
+        assert behind.index("1 Gbit/s") < behind.index("10 Gbit/s"), "the slower run's first"
     assert compare(fast, slow).speed.slower == "b"
     assert compare(slow, fast).speed.slower == "a"
 
@@ -40,7 +42,7 @@ def test_slow_data_is_named() -> None:
     starved.steps["seconds"] = starved.steps["seconds"] + 0.5
     found = compare(usual, starved)
     assert share_of(found, "data") == pytest.approx(1, abs=0.01)
-    assert "Waiting for data accounts for 100% of the difference" in " ".join(found.why)
+    assert not lacking(found.why[1], "100%")
 
 
 def test_a_slower_run_that_shared_its_cores_says_so_once_and_with_whom() -> None:
@@ -56,9 +58,8 @@ def test_a_slower_run_that_shared_its_cores_says_so_once_and_with_whom() -> None
         "name": np.array(["burn"]),
         "cores": np.array([0.9]),
     }
-    said = " ".join(compare(alone, shared).why)
-    assert said.count("shared got 50% of the CPU time that it wanted against 98%: burn used 0.9 cores.") == 1
-    assert "CPU time" not in " ".join(compare(alone, alone).why)
+    only(compare(alone, shared).why, "shared", "50%", "98%", "burn", "0.9")
+    assert len(compare(alone, alone).why) == 1
 
 
 def test_a_slow_rank_is_named() -> None:
@@ -68,14 +69,16 @@ def test_a_slow_rank_is_named() -> None:
     limping.steps["seconds"] = limping.steps["seconds"] + late
     found = compare(usual, limping)
     assert share_of(found, "waiting for a slower rank") == pytest.approx(1, abs=0.01)
-    assert "limping waited for rank 3 on smyrna" in " ".join(found.why)
+    only(found.why, "limping", "rank 3", "smyrna")
 
 
 def test_like_runs_are_called_alike() -> None:
     found = compare(build.rich(300), build.rich(300))
     assert found.speed.slower is None
-    assert found.why == ["Both were about as fast: 1.57 s and 1.57 s per step."]
-    assert found.a == "wmt16-base (first)"
+    (sentence,) = found.why
+    assert sentence.count("1.57 s") == 2
+    assert found.a != found.b
+    assert found.a.startswith("wmt16-base") and found.b.startswith("wmt16-base")
     assert found.settings == [] and found.machines == []
 
 
@@ -120,7 +123,7 @@ def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_said() ->
     made = compare(moved, explain_build.records(steps=400))
     differing = {row.name: (row.a, row.b) for row in made.machines}
     assert differing == {"ranks of attempts": ([4, 2], None)}, "400 steps each, on 4 ranks"
-    assert any("the run also made 100 by 2 ranks" in line for line in made.why)
+    only(made.why, 100, "2 ranks")
 
 
 def test_a_way_of_exchanging_is_told_once() -> None:
@@ -144,4 +147,4 @@ def test_a_faster_device_is_no_cause_of_a_slower_run() -> None:
     other.steps["seconds"] = other.steps["seconds"] + 1.0
     for probe in other.probes_of("peak"):
         probe.numbers["flops_per_second"] *= 2
-    assert not any("peak" in sentence for sentence in compare(one, other).why)
+    assert not any("FLOP/s" in sentence for sentence in compare(one, other).why)

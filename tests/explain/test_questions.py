@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from dragoman.explain.finding import Finding, unknown
 from dragoman.explain.questions import QUESTIONS
 from dragoman.explain.run import explainer_of
+from tests.facts import raising
 
 
 @pytest.mark.parametrize("id", QUESTIONS)
@@ -19,5 +20,5 @@ def test_a_rows_explainer_exists_and_its_question_may_stay_unanswered(id: str) -
     [("network", "stated"), ("duration", "bottleneck"), ("overfitting", "converged"), ("weather", "stated")],
 )
 def test_a_finding_refuses_a_verdict_that_its_question_does_not_have(id: str, verdict: str) -> None:
-    with pytest.raises(ValidationError, match=f"no question '{id}'|{id} has no verdict '{verdict}'"):
+    with raising(ValidationError, id if id == "weather" else f"'{verdict}'"):
         Finding(id=id, verdict=verdict, answer="It was fine.")

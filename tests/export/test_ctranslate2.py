@@ -18,6 +18,7 @@ from dragoman.decode.translate import encode, hypotheses
 from dragoman.errors import UsageError
 from dragoman.export.export import export
 from tests.decode.models import SENTENCES, make_run
+from tests.facts import raising
 
 GREEDY = Options(beam=1, max_length=12)
 
@@ -85,17 +86,18 @@ def test_checkpoints_are_averaged_into_the_export(run: Path, tmp_path: Path) -> 
 
 
 def test_nothing_is_written_over(run: Path, folder: Path) -> None:
-    with pytest.raises(UsageError, match="is there already"):
+    with raising(UsageError, f"{folder}:", "-o"):
         export(run, "ctranslate2", folder)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"engine": "torch"}, "our own search"), ({"average": 2}, "no checkpoints")]
+    ("options", "instead"),
+    [({"engine": "torch"}, "--engine ctranslate2"), ({"average": 2}, "--average")],
 )
 def test_what_an_exported_folder_cannot_do_is_said(
-    folder: Path, options: dict[str, str], message: str
+    folder: Path, options: dict[str, str], instead: str
 ) -> None:
-    with pytest.raises(UsageError, match=message):
+    with raising(UsageError, f"{folder}:", instead):
         engines.load(folder, **options)  # type: ignore[arg-type]
 
 

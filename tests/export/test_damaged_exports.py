@@ -143,7 +143,7 @@ def test_scores_that_are_no_numbers_are_no_translation(tmp_path: Path, value: fl
     with torch.no_grad():
         model.decoder.norm.weight[0] = value
     ctranslate2.write(tmp_path, model, tokenizer)
-    with pytest.raises(CheckpointError, match="scores are not finite") as error:
+    with pytest.raises(CheckpointError) as error:
         engines.load(tmp_path, threads=1)
     assert error.value.path == str(tmp_path)
 

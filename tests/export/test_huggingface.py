@@ -23,6 +23,7 @@ from dragoman.errors import UsageError
 from dragoman.export.export import export
 from dragoman.export.tokenizer_json import build
 from tests.decode.models import SENTENCES, make_run
+from tests.facts import raising
 
 SHARED = Path(os.environ.get("DRAGOMAN_DATA", "/nowhere"))
 ODD = [
@@ -118,5 +119,5 @@ def test_a_vocabulary_with_a_table_of_characters_is_followed() -> None:
 
 
 def test_the_folder_is_no_model_to_us_and_the_reason_is_said(folder: Path) -> None:
-    with pytest.raises(UsageError, match="format of Hugging Face's transformers, which is not run here"):
+    with raising(UsageError, f"{folder}:", "Hugging Face", "ct2-transformers-converter"):
         engines.load(folder)

@@ -12,10 +12,12 @@ import pytest
 from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 
+from benchmarks import csv_runs
 from dragoman.errors import DragomanError, UsageError
-from dragoman.foreign import rows, show
+from dragoman.foreign import show
 from dragoman.foreign.answers import Diagnosis, diagnose
 from dragoman.foreign.facts import Given
+from tests.facts import failed
 from tests.foreign import logs, test_fairseq, test_nmon, test_nvidia, test_tfcheckpoint
 
 GIVEN = Given(machines=2, link="1gbit", gpu="V100", batch=256, params=60_000_000)
@@ -95,7 +97,7 @@ def damaged(data: bytes, dice: random.Random) -> bytes:
 def read_whole(path: Path, with_page: bool = False) -> None:
     """As the command does, to the last word that is shown."""
     if path.suffix == ".csv":
-        for _, made in rows.read(path, GIVEN):
+        for _, made in csv_runs.read(path, GIVEN):
             checked(made)
             show.diagnosis(made, True, None)
         return
@@ -105,7 +107,7 @@ def read_whole(path: Path, with_page: bool = False) -> None:
 
 
 def checked(made: Diagnosis) -> None:
-    assert not [finding.answer for finding in made.findings if "could not be explained" in finding.answer]
+    assert not failed(made.findings)
 
 
 def answers_or_names(path: Path) -> None:
@@ -126,11 +128,11 @@ def test_a_damaged_file_is_answered_or_named(name: str, tmp_path: Path, capsys) 
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.log")
     for path in (tmp_path / "pipe.log", Path("/dev/zero"), tmp_path / "absent"):
-        for read in (lambda path: diagnose([path], Given()), lambda path: rows.read(path, Given())):
+        for read in (lambda path: diagnose([path], Given()), lambda path: csv_runs.read(path, Given())):
             with pytest.raises(UsageError, match=path.name):
                 read(path)
     with pytest.raises(UsageError):
-        rows.read(tmp_path, Given())
+        csv_runs.read(tmp_path, Given())
 
 
 @pytest.mark.parametrize(

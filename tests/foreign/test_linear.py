@@ -16,11 +16,13 @@ import dragoman.explain
 import dragoman.foreign
 import dragoman.plan
 import dragoman.report
+from benchmarks import csv_runs
 from dragoman import figures
-from dragoman.foreign import cluster, fairseq, faults, nmon, nvidia, openseq2seq, read, rows
+from dragoman.foreign import cluster, fairseq, faults, nmon, nvidia, openseq2seq, read
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 from dragoman.foreign.log_facts import Gathered
+from tests.facts import lacking
 from tests.foreign import logs
 
 LENGTH = 100_000  # takes milliseconds; what grows with the square of it takes half a minute and more
@@ -121,9 +123,9 @@ def test_every_reader_takes_a_long_line_in_its_stride() -> None:
 def test_every_figure_is_read_in_its_stride() -> None:
     reads = (
         figures.figure, figures.hours, figures.step_seconds, figures.rounding, figures.figures,
-        figures.bits_per_second, figures.readings, rows._power,
-        lambda text: rows._placing(text[: figures.LONGEST_TEXT], text[: figures.LONGEST_TEXT]),
-        lambda text: rows._parameters(text[: figures.LONGEST_TEXT], "mixed"),
+        figures.bits_per_second, figures.readings, csv_runs._power,
+        lambda text: csv_runs._placing(text[: figures.LONGEST_TEXT], text[: figures.LONGEST_TEXT]),
+        lambda text: csv_runs._parameters(text[: figures.LONGEST_TEXT], "mixed"),
     )  # fmt: skip
     for token in (*TOKENS, "1 steps: ", "1 d ", "1 Mb to ", "1+", "1 a ", "1 GPU "):
         with within(SECONDS, repr(token)):
@@ -134,4 +136,5 @@ def test_every_figure_is_read_in_its_stride() -> None:
 def test_a_line_that_was_cut_is_counted(tmp_path: Path) -> None:
     text = logs.openseq2seq() + "*** Global step 1: " + "1" * 30_000 + "\n"
     made = diagnose([logs.written(tmp_path, text)], Given())
-    assert any("nohup.out" in note and "over 20,000 bytes (1)" in note for note in made.notes)
+    (note,) = made.notes
+    assert not lacking(note, tmp_path / "nohup.out", "20,000", 1)

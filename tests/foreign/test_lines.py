@@ -10,6 +10,7 @@ import pytest
 from dragoman.errors import DataError, UsageError
 from dragoman.foreign.lines import LONGEST_LINE_BYTES, PIECE_BYTES, Lines
 from dragoman.foreign.read import read
+from tests.facts import lacking
 from tests.foreign import logs
 
 
@@ -31,7 +32,8 @@ def test_gzip_cut_short_gives_what_is_there(tmp_path: Path) -> None:
     path = logs.written(tmp_path, packed[: len(packed) * 9 // 10], "nohup.out.gz")
     gathered = read([path])
     assert gathered.start.last_step and gathered.start.last_step >= 2000
-    assert "cut short" in gathered.notes[0]
+    (note,) = gathered.notes
+    assert not lacking(note, path)
 
 
 def test_a_line_without_end_takes_no_more_memory_than_a_piece(tmp_path: Path) -> None:
@@ -46,8 +48,9 @@ def test_a_line_without_end_takes_no_more_memory_than_a_piece(tmp_path: Path) ->
 )
 def test_garbage_is_called_that(tmp_path: Path, data: bytes) -> None:
     path = logs.written(tmp_path, data, "thing")
-    with pytest.raises(DataError, match="nothing recognised in .*thing: looked for OpenSeq2Seq's"):
+    with pytest.raises(DataError) as caught:
         read([path])
+    assert not lacking(str(caught.value), path, "OpenSeq2Seq", "fairseq", "nmon"), "and what was looked for"
 
 
 def before_each(prefix: str, text: str, after: str = "") -> str:
@@ -79,12 +82,14 @@ def test_garbage_beside_a_log_is_noted_and_the_log_read(tmp_path: Path) -> None:
     garbage = logs.written(tmp_path, os.urandom(5000), "thing")
     gathered = read([garbage, logs.written(tmp_path, logs.openseq2seq())])
     assert gathered.start.last_step == 2000
-    assert gathered.notes[0].startswith(f"nothing recognised in {garbage}")
+    (note,) = gathered.notes
+    assert not lacking(note, garbage)
 
 
 def test_a_folder_gives_the_files_that_are_known_by_name(tmp_path: Path) -> None:
     logs.written(tmp_path, logs.openseq2seq())
     logs.written(tmp_path, b"not looked at", "notes.txt")
     assert list(read([tmp_path]).file_kinds) == [str(tmp_path / "nohup.out")]
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError) as caught:
         read([tmp_path / "absent"])
+    assert not lacking(str(caught.value), tmp_path / "absent")

@@ -8,6 +8,7 @@ import pytest
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 from dragoman.foreign.read import read
+from tests.facts import only
 from tests.foreign import logs
 
 RECORDING = """\
@@ -48,7 +49,7 @@ def test_bytes_per_step_come_from_the_counters_of_the_same_time(tmp_path: Path) 
     made = diagnose([log, nmon], Given())
     network = next(finding for finding in made.findings if finding.id == "network")
     assert network.numbers["bytes_per_step_per_host"] == pytest.approx(365.3e6, rel=0.06)
-    assert any("by the gradients' interface (eth0)" in line for line in network.evidence)
+    only(network.evidence, "bytes_per_step_per_host", "eth0")
 
 
 def test_a_recording_of_another_day_gives_its_busy_rate(tmp_path: Path) -> None:
@@ -89,4 +90,5 @@ def test_a_recording_without_its_head_has_no_names_for_its_columns(tmp_path: Pat
     text = recording([100.0] * 10)
     found = read([logs.written(tmp_path, text[text.index("ZZZZ") :], "a1.nmon")])
     assert not found.nics
-    assert found.notes[0].startswith("an nmon recording without its head")
+    assert len(found.notes) == 1
+    assert not read([logs.written(tmp_path, text, "a1.nmon")]).notes

@@ -10,6 +10,7 @@ from dragoman.errors import UsageError
 from dragoman.foreign.answers import Diagnosis, diagnose
 from dragoman.foreign.facts import Given
 from tests.explain import sentences
+from tests.facts import failed
 
 CHOICES: dict[str, list[object]] = {
     "model": ["transformer-base", "transformer-big", "transformer-tiny"],
@@ -46,7 +47,7 @@ def made() -> list[Diagnosis]:
 def test_sentences_are_whole_and_their_numbers_are_known(made: list[Diagnosis]) -> None:
     for one in made:
         for finding in one.findings:
-            assert "could not be explained" not in finding.answer
+            assert not failed([finding])
             assert not list(sentences.ugly(finding))
             if finding.id in ("network", "device_utilisation"):
                 assert not list(sentences.unfounded(finding, one.records))

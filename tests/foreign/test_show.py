@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.explain.questions import QUESTIONS
+from tests.facts import lacking
 from tests.foreign import logs
-from tests.foreign.test_rows import HEADER, WHOLE
 
 
 def diagnose(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -38,20 +38,10 @@ def test_the_report_for_people_names_the_files_and_writes_the_page(log: Path, tm
     page = tmp_path / "out.html"
     done = diagnose(log, "--html", page)
     assert done.returncode == 0
-    assert f"Read: {log} (OpenSeq2Seq log, NCCL and device lines)" in done.stdout
-    assert "Read from OpenSeq2Seq" in done.stdout
+    assert not lacking(done.stdout, log, "OpenSeq2Seq", "NCCL", page)
     text = page.read_text()
-    assert "Was the network the bottleneck?" in text
+    assert all(question.wording in text for question in QUESTIONS.values())
     assert "2020-06-26 15:36:43 UTC" in text
-
-
-def test_rows_give_a_line_each_and_all_answers_as_json(tmp_path: Path) -> None:
-    path = tmp_path / "runs.csv"
-    path.write_text(f"{HEADER}\n{WHOLE}\n")
-    line = diagnose("--csv", path)
-    assert line.stdout.startswith("a        bottleneck      1.69 s per step, 365.3 MB out of each host")
-    (run,) = json.loads(diagnose("--csv", path, "--json").stdout)["runs"]
-    assert len(run["findings"]) == len(QUESTIONS)
 
 
 def test_facts_may_come_from_a_file_and_options_go_before_it(tmp_path: Path) -> None:
@@ -64,29 +54,32 @@ def test_facts_may_come_from_a_file_and_options_go_before_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "facts"),
     [
-        ((), 2, "nothing to diagnose"),
-        (("absent.log",), 2, "no such file"),
-        (("--step-seconds", "1", "--ranks", "2", "--machines", "4"), 2, "2 ranks on 4 machines"),
-        (("--step-seconds", "1", "--link", "fast"), 2, "not a rate"),
-        (("--step-seconds", "-1"), 2, "greater than 0"),
-        (("--step-seconds", "1", "--precision", "int3"), 2, "neither fp32 nor mixed"),
-        (("--step-seconds", "1", "--gpu", "Voodoo"), 0, "--gpu Voodoo: not one of"),
-        (("--step-seconds", "1", "--gpu-power", "warm"), 2, "not watts"),
+        ((), 2, ["--step-seconds", "--steps", "--hours"]),
+        (("absent.log",), 2, ["absent.log"]),
+        (("--step-seconds", "1", "--ranks", "2", "--machines", "4"), 2, [2, 4]),
+        (("--step-seconds", "1", "--link", "fast"), 2, ["fast", "1gbit"]),
+        (("--step-seconds", "-1"), 2, ["--step-seconds -1.0", 0]),
+        (("--step-seconds", "1", "--precision", "int3"), 2, ["--precision int3", "fp32", "mixed"]),
+        (("--step-seconds", "1", "--gpu", "Voodoo"), 0, ["--gpu Voodoo", "V100", "P100"]),
+        (("--step-seconds", "1", "--gpu-power", "warm"), 2, ["--gpu-power warm", "--gpu-power 42/250"]),
     ],
 )
-def test_wrong_use_is_said_in_words(arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_wrong_use_names_what_was_given_and_what_would_do(
+    arguments: tuple[str, ...], code: int, facts: list[object]
+) -> None:
     done = diagnose(*arguments)
     assert done.returncode == code
-    assert said in done.stderr
+    assert not lacking(done.stderr, *facts)
     assert "Traceback" not in done.stderr
 
 
 def test_garbage_gets_a_message_and_exit_code_1(tmp_path: Path) -> None:
-    done = diagnose(logs.written(tmp_path, bytes(range(256)) * 99, "thing"))
+    path = logs.written(tmp_path, bytes(range(256)) * 99, "thing")
+    done = diagnose(path)
     assert done.returncode == 1
-    assert "nothing recognised in" in done.stderr and "looked for" in done.stderr
+    assert not lacking(done.stderr, path, "OpenSeq2Seq")
 
 
 def test_an_unknown_fact_is_named_with_those_that_are_known(tmp_path: Path) -> None:
@@ -94,4 +87,4 @@ def test_an_unknown_fact_is_named_with_those_that_are_known(tmp_path: Path) -> N
     path.write_text("rank = 4\n")
     done = diagnose("--facts", path)
     assert done.returncode == 2
-    assert "rank" in done.stderr and "gpu_power" in done.stderr
+    assert not lacking(done.stderr, path, "rank", "gpu_power")

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import UsageError
+from dragoman.explain.bounds_from_link import NOT_RIGHT
 from dragoman.explain.finding import Finding
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given, load
+from tests.explain.sentences import gains
+from tests.facts import failed, lacking, only
 from tests.foreign import logs, test_fairseq
 
 FACTS = {"step_seconds": 1.9, "ranks": 4, "machines": 2, "params": 60_880_896, "gpu": "P100", "batch": 256}
 
 
+def options(advice: str) -> list[str]:
+    return re.findall(r"--[a-z-]+", advice)
+
+
 def network(files: list[Path] | None = None, **given: object) -> Finding:
     made = diagnose(files or [], Given.model_validate(given))
-    assert not any("could not be explained" in finding.answer for finding in made.findings)
+    assert not failed(made.findings)
     return next(finding for finding in made.findings if finding.id == "network")
 
 
@@ -54,7 +62,7 @@ def test_the_verdict_follows_the_facts(changes: dict[str, object], verdict: str)
     assert found.verdict == verdict
     if verdict == "unknown":
         assert found.confidence == "unknown"
-        assert "gpu_power" in changes or found.advice[-1].startswith("give what no file holds: --")
+        assert "gpu_power" in changes or options(found.advice[-1])
 
 
 def test_a_log_alone_says_what_is_missing(tmp_path: Path) -> None:
@@ -62,8 +70,8 @@ def test_a_log_alone_says_what_is_missing(tmp_path: Path) -> None:
     head = "".join(line for line in logs.HEAD.splitlines(keepends=True) if "orovod" not in line)
     found = network([logs.written(tmp_path, logs.openseq2seq(nccl="", head=head))])
     assert found.verdict == "unknown"
-    assert "how many machines took part" in found.answer
-    assert found.advice == ["give what no file holds: --ranks, --machines, --link, --gpu-power"]
+    (advice,) = found.advice
+    assert options(advice) == ["--ranks", "--machines", "--link", "--gpu-power"]
 
 
 def test_the_log_gives_way_to_what_the_user_says(tmp_path: Path) -> None:
@@ -71,42 +79,45 @@ def test_the_log_gives_way_to_what_the_user_says(tmp_path: Path) -> None:
     assert network([path]).verdict == "bottleneck"
     assert network([path], machines=1).verdict == "single_machine"
     assert network([path], link="100gbit", gpu_power="200/250").verdict == "not_bottleneck"
-    made = diagnose([path], Given(machines=1))
-    assert made.notes == ["machines: 1 as given, though the log says 2"]
+    (note,) = diagnose([path], Given(machines=1)).notes
+    assert not lacking(note, "machines", 1, 2)
 
 
 def test_every_answer_says_what_was_given() -> None:
     made = diagnose([], Given(**FACTS, link="1gbit"))  # type: ignore[arg-type]
     evidence = next(finding for finding in made.findings if finding.id == "network").evidence
-    assert "given: ranks, machines, link bits per second" in evidence
-    assert "estimated: gradient bytes" in evidence
+    only(evidence, "given", "ranks", "machines", "link bits per second")
+    only(evidence, "estimated", "gradient bytes")
     assert made.records.facts.origins["device"] == "given"
 
 
 @pytest.mark.parametrize(
-    ("reading", "said"),
+    ("reading", "quoted", "rates"),
     [
-        ("200 Mbps", '"200 Mbps" must have been 200 MB/s, 1.6 Gbit/s'),
-        ("200 MB/s", '"200 MB/s" agrees with that'),
-        ("1.6 Gbit/s", '"1.6 Gbit/s" agrees with that'),
-        ("1.6 GB/s", '"1.6 GB/s" must have been 1.6 Gbit/s: no other unit'),
-        ("the port has 1000 Mbps and I saw 190 Mbps", '"190 Mbps" must have been 190 MB/s'),
-        ("3 Mbps", "in no unit"),
+        ("200 Mbps", "200 Mbps", ["200 MB/s", "1.6 Gbit/s"]),
+        ("200 MB/s", "200 MB/s", []),  # it agrees
+        ("1.6 Gbit/s", "1.6 Gbit/s", []),
+        ("1.6 GB/s", "1.6 GB/s", ["1.6 Gbit/s"]),
+        ("the port has 1000 Mbps and I saw 190 Mbps", "190 Mbps", ["190 MB/s", "1.52 Gbit/s"]),
+        ("3 Mbps", "3 Mbps", ["1.54 Gbit/s"]),  # in no unit: what the steps must have sent
     ],
 )
-def test_a_doubtful_unit_is_tried_against_the_bytes(reading: str, said: str) -> None:
-    assert said in network(**FACTS, nic=reading).answer
+def test_a_doubtful_unit_is_tried_against_the_bytes(reading: str, quoted: str, rates: list[str]) -> None:
+    answer = network(**FACTS, nic=reading).answer
+    meaning = answer[answer.index(f'"{quoted}"') + len(quoted) + 2 :]
+    assert re.findall(r"[\d.]+ [kMG](?:B|bit)/s", meaning) == rates
 
 
 def test_kilobytes_are_not_kilobits() -> None:
     answer = network(**FACTS, nic_kb_per_s=200_210).answer
-    assert "200,210 KB/s on the interface is 1.64 Gbit/s, not 200 Mbit/s" in answer
+    assert not lacking(answer[answer.index("200,210 KB/s") :], "1.64 Gbit/s", "200 Mbit/s")
 
 
 def test_an_order_that_the_run_exceeds_twice_is_not_believed() -> None:
     found = network(**(FACTS | {"step_seconds": 1.1, "gpu": "K80"}), link="1gbit")
     assert found.verdict == "unknown"
-    assert "the 1 Gbit/s that were named cannot be this link's rate" in found.answer
+    assert not lacking(found.answer, "1 Gbit/s")
+    assert "wire_seconds" not in found.numbers, "nothing is reckoned by it"
 
 
 def test_a_step_shorter_than_its_computing_is_a_slip_and_no_verdict() -> None:
@@ -114,13 +125,19 @@ def test_a_step_shorter_than_its_computing_is_a_slip_and_no_verdict() -> None:
     made = {finding.id: finding for finding in diagnose([], Given(**given, link="1gbit")).findings}
     for id in ("network", "device_utilisation"):
         assert made[id].verdict == "unknown"
-        assert "(steps per second?), the batch or the GPU is not right" in made[id].answer
+        assert NOT_RIGHT.lower() in made[id].answer.lower()
 
 
 def test_a_busy_gpu_that_draws_little_is_not_computing() -> None:
-    given = Given(ranks=2, machines=1, gpu_power="42/250", gpu_util=100, step_seconds=1.9)
-    answer = next(f for f in diagnose([], given).findings if f.id == "device_utilisation").answer
-    assert "busy, but not computing; what they waited for was not recorded" in answer
+    given, computing = (
+        Given(ranks=2, machines=1, gpu_power=f"{watts}/250", gpu_util=100, step_seconds=1.9)
+        for watts in (42, 220)
+    )
+    found = next(f for f in diagnose([], given).findings if f.id == "device_utilisation")
+    assert found.verdict == "unknown", "on one machine: what they waited for was not recorded"
+    assert not lacking(found.answer, "100%", "17%")
+    cooler = next(f for f in diagnose([], computing).findings if f.id == "device_utilisation")
+    assert (cooler.verdict, lacking(cooler.answer, "100%", "88%")) == ("computing", [])
 
 
 SLOW = FACTS | {"step_seconds": 35.0, "gpu": "V100", "precision": "mixed", "link": "1gbit"}
@@ -130,7 +147,7 @@ def test_a_port_that_the_steps_filled_is_the_link_and_not_the_order() -> None:
     found = network(**SLOW)
     assert found.numbers["link_bits_per_second"] == 100e6
     assert found.numbers["implied_bits_per_second"] == pytest.approx(83.5e6, rel=1e-3)
-    assert found.advice[0].startswith("the 1 Gbit/s that were ordered (`ethtool`")
+    assert not lacking(found.advice[0], "1 Gbit/s", "ethtool")
 
 
 @pytest.mark.parametrize("more", [{}, {"gpu_power": "174/250"}, {"machines": 1, "ranks": 2}])
@@ -139,7 +156,7 @@ def test_what_cannot_be_computing_is_said_not_to_be(more: dict[str, object]) -> 
     made = diagnose([], Given.model_validate(SLOW | {"step_seconds": 60.0} | more))
     device = next(f for f in made.findings if f.id == "device_utilisation")
     assert device.verdict == "unknown"
-    assert "whatever filled the other 99%, it was not computing" in device.answer
+    assert not lacking(device.answer, "99%")
     assert device.numbers["compute_share_high"] < 0.02
 
 
@@ -154,7 +171,7 @@ def test_one_reading_of_power_is_a_moment_and_a_series_is_not(tmp_path: Path) ->
         paths[name].write_text(head + "".join(f"0{row[row.index(',') :]}" for row in rows[:count]))
     moment, series = (network([paths[name]], **given) for name in ("moment", "series"))
     assert (moment.verdict, series.verdict) == ("bottleneck", "unknown")
-    assert "they computed at that moment" in moment.answer
+    assert not lacking(moment.answer, "70%") and not lacking(series.answer, "70%")
     device = diagnose([paths["moment"]], Given.model_validate(given)).findings
     assert next(f for f in device if f.id == "device_utilisation").verdict == "waiting_network"
 
@@ -180,7 +197,7 @@ def test_advice_names_the_options_of_the_program_that_ran(
     advice = " ".join(network(files, **(FACTS | small | {"gpu_power": "42/250", "link": "1gbit"})).advice)
     assert "sync." not in advice
     assert all(option in advice for option in options)
-    assert "x faster steps" in advice
+    assert gains(advice)
 
 
 HANDFUL = {"model": "transformer-base", "step_seconds": 1.7, "machines": 2}
@@ -241,4 +258,4 @@ def test_steps_per_second_given_as_seconds_are_found_out() -> None:
     given = Given(step_seconds=0.6, steps=64_017, hours=30.5, model="transformer-base")
     found = {finding.id: finding for finding in diagnose([], given).findings}["step_time"]
     assert found.numbers["mean_seconds"] == pytest.approx(1.715, abs=0.001)
-    assert "The 0.6 that was written down is steps per second" in found.answer
+    assert not lacking(found.answer, "0.6", "1.72 s"), "the rate, and the seconds that it means"

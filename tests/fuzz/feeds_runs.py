@@ -12,9 +12,10 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks import csv_runs
 from dragoman.explain import compare
 from dragoman.explain.run import explain
-from dragoman.foreign import facts, rows
+from dragoman.foreign import facts
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 from dragoman.measure import database
@@ -101,7 +102,7 @@ def log(path: Path) -> None:
 
 
 def rows_of(path: Path) -> None:
-    for _, made in rows.read(path, Given()):
+    for _, made in csv_runs.read(path, Given()):
         show(made.records, made.findings)
 
 

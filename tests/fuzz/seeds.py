@@ -37,9 +37,10 @@ from dragoman.rundir import RunFolder
 from dragoman.sync.choice import Choice
 from dragoman.train import optimizer, saver
 from dragoman.train.state import State
+from tests.benchmarks import test_csv_runs
 from tests.decode import models
 from tests.decode.documents import test_documents as documents
-from tests.foreign import logs, test_fairseq, test_nmon, test_nvidia, test_rows, test_tfcheckpoint
+from tests.foreign import logs, test_fairseq, test_nmon, test_nvidia, test_tfcheckpoint
 
 _TESTS = Path(__file__).parent.parent
 SETTINGS = Training(model=Model(width=8, heads=2, encoder_layers=1, decoder_layers=1, feedforward=8))
@@ -169,7 +170,7 @@ SGM = b"""<refset setid="x"><doc docid="1">
 <seg id="2"> Three </seg>
 </doc></refset>
 """
-CSV = f"{test_rows.HEADER}\n{test_rows.WHOLE}\n".encode()
+CSV = f"{test_csv_runs.HEADER}\n{test_csv_runs.WHOLE}\n".encode()
 
 
 def compressed(content: bytes) -> list[bytes]:

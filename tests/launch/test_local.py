@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.facts import only
 from tests.train import runs
 from tests.train.runs import Task
 
@@ -19,7 +20,7 @@ def test_a_killed_rank_ends_the_run_in_few_words(task: Task, tmp_path: Path) -> 
         _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
         assert not psutil.wait_procs(ranks.values(), runs.WAIT_SECONDS)[1]
     assert process.returncode == 1
-    assert "error: rank 1 was ended by SIGKILL" in stderr
+    only(stderr.splitlines(), "error:", "rank 1", "SIGKILL")
     assert "Traceback" not in stderr
     assert len(stderr.splitlines()) <= 4
 
@@ -29,7 +30,7 @@ def test_a_machine_that_cannot_resolve_its_own_name_trains(task: Task, tmp_path:
     words = [*runs.DRAGOMAN, *runs.arguments(task, tmp_path / "run", "train.steps=2"), "--workers", "2"]
     renamed = ["unshare", "--uts", "sh", "-c", 'hostname no-such-name; exec "$@"', "sh", *words]
     result = subprocess.run(renamed, capture_output=True, text=True, timeout=runs.WAIT_SECONDS)
-    assert (result.returncode, "Finished training: 2 steps" in result.stdout) == (0, True), result.stderr
+    assert (result.returncode, runs.steps_in_log(tmp_path / "run")) == (0, [1, 2]), result.stderr
 
 
 def launched(task: Task, run: Path, workers: int) -> subprocess.CompletedProcess[str]:
@@ -45,5 +46,5 @@ def test_no_workers_at_all_is_wrong_use(task: Task, tmp_path: Path) -> None:
 def test_a_missing_data_set_is_said_before_anything_is_written(task: Task, tmp_path: Path) -> None:
     result = launched(Task(tmp_path / "nowhere", task.config), tmp_path / "run", workers=2)
     assert result.returncode == 2
-    assert f"error: {tmp_path / 'nowhere'}: no data set here" in result.stderr
+    assert f"error: {tmp_path / 'nowhere'}: " in result.stderr
     assert not (tmp_path / "run").exists()

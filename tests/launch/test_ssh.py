@@ -15,6 +15,7 @@ import pytest
 
 from dragoman.rundir import RunFolder
 from testbed import Cluster
+from tests.facts import lacking, only
 from tests.train import runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
@@ -66,7 +67,7 @@ def test_two_hosts_end_with_the_bytes_of_two_local_workers(
     assert done.returncode == 0, done.stdout + done.stderr
     assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("Training on h0 (1 rank, eth0), h1 (1 rank, eth0); ranks meet at 10.77.0.1:")
+    assert not lacking(lines[0], "h0 (1 rank, eth0)", "h1 (1 rank, eth0)") and "10.77.0.1:" in lines[0]
     assert any(line.startswith(f"h0 | step {STEPS}/{STEPS} ") for line in lines)
     assert not done.stderr
     wait_until_only_ssh_is_left(cluster)
@@ -80,9 +81,8 @@ def test_ctrl_c_saves_and_leaves_no_process(cluster: Cluster, task: Task, tmp_pa
     stdout, run = (tmp_path / "out").read_text(), tmp_path / "run"
     assert process.returncode == 0, (tmp_path / "err").read_text()
     last = max(runs.steps_in_log(run))
-    assert f"h0 | Stopped at step {last}, saved. To go on: dragoman train {task.config} " in stdout
-    assert "--hosts h0:1,h1:1" in stdout.rpartition("To go on: ")[2]
-    assert f"h0 | evaluation at step {last}: " in stdout
+    only(stdout.splitlines(), "h0 |", f"step {last}", f"dragoman train {task.config}", "--hosts h0:1,h1:1")
+    only(stdout.splitlines(), "h0 |", f"step {last}", "chrF")
     assert RunFolder(run).checkpoint_steps()[-1] == last
     wait_until_only_ssh_is_left(cluster)
 
@@ -97,7 +97,7 @@ def test_a_host_that_dies_ends_the_other_and_is_named(cluster: Cluster, task: Ta
         process.wait(runs.WAIT_SECONDS)
     stderr = (tmp_path / "err").read_text()
     assert process.returncode == 1
-    assert "\nerror: h1: the connection ended" in f"\n{stderr}"
+    assert "\nerror: h1: " in f"\n{stderr}"
     assert "error: h0" not in stderr
     assert "Traceback" not in stderr
     wait_until_only_ssh_is_left(cluster)
@@ -116,15 +116,15 @@ def test_a_killed_launcher_leaves_no_process(cluster: Cluster, task: Task, tmp_p
 def test_wrong_use_is_said_before_any_host_is_asked(task: Task, tmp_path: Path) -> None:
     words = runs.arguments(task, tmp_path / "run", workers=2)
     for extra, said in (
-        (["--hosts", "a:0"], "not a number of ranks"),
-        (["--hosts", "a,b"], "give the ranks with the hosts"),
+        (["--hosts", "a:0"], "--hosts a:0"),
+        (["--hosts", "a,b"], "--workers"),
     ):
         use = words if extra[1] == "a,b" else runs.arguments(task, tmp_path / "run")
         done = subprocess.run(
             [sys.executable, "-m", "dragoman", *use, *extra], capture_output=True, text=True
         )
         assert done.returncode == 2
-        assert said in done.stderr
+        assert not lacking(done.stderr, said)
     assert not (tmp_path / "run").exists()
 
 
@@ -153,10 +153,12 @@ def test_a_cut_cable_is_told_within_15_seconds_and_so_is_its_mending(cluster: Cl
             assert watching.stdout.readline() == "under way\n"
             cluster.cut(1)
             began = time.monotonic()
-            assert "no word from h1" in watching.stderr.readline()
+            silent = watching.stderr.readline()
+            assert not lacking(silent, "h1")
             assert time.monotonic() - began < 15
             cluster.mend(1)
-            assert watching.stderr.readline() == "h1 is heard again\n"
+            heard = watching.stderr.readline()
+            assert not lacking(heard, "h1") and heard != silent
         finally:
             cluster.mend(1)
             watching.kill()

@@ -5,6 +5,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from dragoman.doctor.at_start import _TORCHRUN_TRUSTS
 from testbed import Cluster
 from tests.train import runs
 from tests.train.conftest import Unbroken
@@ -42,5 +43,5 @@ def test_torchrun_on_two_hosts_ends_with_the_bytes_of_two_local_workers(
             said += stdout
     _, sent = cluster.transferred_bytes(1)
     assert sent - sent_before > STEPS * 100_000, "the gradients went over the link"
-    assert said.count("torchrun's rendezvous trusts the network") == 1
+    assert said.count(_TORCHRUN_TRUSTS) == 1
     assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)

@@ -137,7 +137,7 @@ def test_a_file_that_is_no_database_is_an_error_of_ours(content: bytes, tmp_path
     (tmp_path / "records.db").write_bytes(content)
     with pytest.raises(DataError, match="records"):
         read(tmp_path / "records.db")
-    with pytest.raises(UsageError, match="no run here"):
+    with pytest.raises(UsageError):
         read(tmp_path / "missing.db")
 
 

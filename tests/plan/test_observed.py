@@ -73,5 +73,5 @@ def test_slow_evaluations_and_checkpoints_are_found_again(tmp_path: Path) -> Non
 
 
 def test_a_folder_without_records_is_said_to_be_no_run(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no run here"):
+    with pytest.raises(UsageError, match=str(tmp_path)):
         observe(tmp_path)

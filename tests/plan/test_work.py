@@ -6,6 +6,7 @@ from dragoman.config import Data, Sync, Training
 from dragoman.cost import flops
 from dragoman.errors import UsageError
 from dragoman.plan.work import CorpusSize, Work
+from tests.facts import lacking, only
 from tests.plan import build
 
 
@@ -38,13 +39,13 @@ def test_work_is_that_of_the_flop_count() -> None:
 
 def test_what_was_not_counted_is_said() -> None:
     assert build.corpus().assumptions == []
-    assert any("32,768 pieces" in text for text in CorpusSize.usual(None).assumptions)
+    only(CorpusSize.usual(None).assumptions, "32,768 pieces")
 
 
 def test_disk_holds_the_checkpoints_that_are_kept_and_the_one_being_written() -> None:
     work = Work(Training(), CorpusSize.usual(None))
     assert work.disk_bytes.value == pytest.approx(4 * 12 * 60_880_896, rel=0.01)
-    assert "4 checkpoints of 12 bytes per parameter" in work.disk_bytes.source
+    assert not lacking(work.disk_bytes.source, "4 checkpoints", "12 bytes")
     outer = Work(Training(sync=Sync(mode="diloco")), CorpusSize.usual(None)).disk_bytes
     assert outer.value == pytest.approx(4 * 16 * 60_880_896, rel=0.01)
-    assert "4 checkpoints of 16 bytes per parameter" in outer.source
+    assert not lacking(outer.source, "4 checkpoints", "16 bytes")

@@ -14,10 +14,11 @@ from dragoman.explain.run import explain
 from dragoman.measure import database
 from dragoman.plan import document
 from dragoman.plan.request import PlanRequest, plan
-from dragoman.report import planned, summary, text, write
+from dragoman.report import markdown, planned, summary, text, write
 from dragoman.rundir import RunFolder
 from tests.explain import build
 from tests.explain.build import Run
+from tests.facts import lacking
 
 RUNS = Path(__file__).parents[1] / "runs"
 PAST = PlanRequest(Training(), hosts=2, workers=1, run=None)
@@ -55,14 +56,14 @@ def test_each_part_stands_beside_what_was_planned(run: Path) -> None:
     assert step.actual == pytest.approx(step.planned.value, rel=0.15)
     assert {"computing_seconds", "exchange_seconds", "training_seconds", "startup_seconds"} <= set(parts)
     assert parts["exchange_seconds"].actual == pytest.approx(parts["exchange_seconds"].planned.value, rel=0.3)
-    assert "Planned for 2 hosts with 1 rank each" in comparison.note
-    assert "the two are not the same run" not in comparison.note
+    assert lacking(comparison.note, "2 hosts", "1 rank", "1 host") == ["1 host"]
 
 
 def test_a_run_that_stopped_early_is_held_against_its_share_of_the_plan(run: Path) -> None:
     comparison = compare(run)
     assert comparison
-    assert "were made: the plan is for as many" in comparison.note
+    steps = len(database.read(run / "records.db").steps["step"])
+    assert steps < 105 and not lacking(comparison.note, 105, steps)
     training = next(part for part in comparison.parts if part.name == "training_seconds")
     assert training.actual == pytest.approx(training.planned.value, rel=0.2)
 
@@ -71,20 +72,23 @@ def test_every_form_of_the_report_shows_it(run: Path) -> None:
     records = database.read(run / "records.db")
     findings = explain(records)
     write.write(records, findings, run)
-    assert "Planned against actual" in (run / "report.html").read_text()
-    assert "## Planned against actual" in (run / "report.md").read_text()
+    comparison = compare(run)
+    assert comparison
+    cells = [cell for row in comparison.rows for cell in row]
+    assert not lacking((run / "report.html").read_text(), *cells)
+    assert not lacking((run / "report.md").read_text(), *cells)
     parts = json.loads((run / "findings.json").read_text())["planned"]["parts"]
     assert all(part["low"] <= part["planned"] <= part["high"] for part in parts)
     output = io.StringIO()
-    text.show(records, findings, Console(width=120, file=output), compare(run))
-    assert "Planned against actual" in output.getvalue()
+    text.show(records, findings, Console(width=120, file=output), comparison)
+    assert not lacking(output.getvalue(), *cells)
 
 
 def test_a_run_on_other_machines_is_not_passed_off_as_the_planned_one(run: Path) -> None:
     shutil.copy(RUNS / "compute-bound.db", run / "records.db")
     comparison = compare(run)
     assert comparison
-    assert "1 rank on 1 host: the two are not the same run" in comparison.note
+    assert not lacking(comparison.note, "2 hosts", "1 rank", "1 host")
 
 
 def test_a_run_that_went_on_elsewhere_is_held_against_the_placement_of_most_steps(run: Path) -> None:
@@ -99,8 +103,8 @@ def test_a_run_that_went_on_elsewhere_is_held_against_the_placement_of_most_step
     assert actual["exchange_seconds"] / actual["step_seconds"] == pytest.approx(
         network.numbers["exposed_share"], rel=0.1
     )
-    assert "4 ranks on 2 hosts" in comparison.note
-    assert "mostly 4 ranks on 2 hosts" in summary.headline(records, findings)
+    assert not lacking(comparison.note, "4 ranks", "2 hosts")
+    assert not lacking(summary.headline(records, findings), "4 ranks", "2 hosts")
 
 
 def test_without_a_plan_nothing_is_said_and_a_damaged_one_spoils_no_report(run: Path) -> None:
@@ -110,8 +114,10 @@ def test_without_a_plan_nothing_is_said_and_a_damaged_one_spoils_no_report(run: 
     assert comparison
     assert not comparison.rows
     write.write(records, explain(records), run)
-    assert "plan.json: not a record" in (run / "report.md").read_text()
+    assert comparison.note.startswith("plan.json: ")
+    damaged = (run / "report.md").read_text()
+    assert markdown.escape(comparison.note) in damaged
     RunFolder(run).plan.unlink()
     assert compare(run) is None
     write.write(records, explain(records), run)
-    assert "Planned against actual" not in (run / "report.md").read_text()
+    assert (run / "report.md").read_text().count("\n## ") == damaged.count("\n## ") - 1

@@ -1,6 +1,7 @@
 import pytest
 
 from dragoman.report.units import label, shown
+from tests.facts import lacking
 
 
 @pytest.mark.parametrize(
@@ -21,11 +22,15 @@ from dragoman.report.units import label, shown
         ("peak", 0.0007, "0.0007"),
         ("best_bleu", float("nan"), "–"),
         ("best_bleu", None, "–"),
-        ("bleu_curve", [[1, 2.0]], "1 values, in findings.json"),
     ],
 )
 def test_the_name_decides_the_unit(name: str, value: object, expected: str) -> None:
     assert shown(name, value) == expected
+
+
+def test_a_curve_is_not_written_out() -> None:
+    said = shown("bleu_curve", [[1, 2.0]])
+    assert not lacking(said, 1, "findings.json") and lacking(said, 2)
 
 
 def test_labels_leave_the_unit_to_the_number() -> None:

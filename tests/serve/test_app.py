@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.facts import lacking
 from tests.serve import stand_in
 from tests.serve.conftest import TOKEN
 from tests.serve.stand_in import Server
@@ -48,7 +49,8 @@ def test_a_model_is_chosen_by_name_or_by_languages(server: Server) -> None:
     assert translate(server, text="a", target="de")[1]["model"] == "capitals"
     assert translate(server, text="a", source="fi")[0] == 400
     status, answer = translate(server, text="a", model="none")
-    assert (status, answer) == (400, {"error": "there is no model none; there are capitals, back"})
+    assert (status, list(answer)) == (400, ["error"])
+    assert not lacking(answer["error"], "none", "capitals", "back")
     assert translate(server, text="a", model="back", source="en")[0] == 400
 
 
@@ -88,16 +90,20 @@ def test_other_kinds_of_body_paths_and_methods_are_refused_as_json(server: Serve
             client.post("/translate", content=b"q=a", headers={"Content-Type": "text/xml"}).status_code == 415
         )
         missing = client.get("/nothing")
-        assert (missing.status_code, missing.json()) == (404, {"error": "Not Found"})
+        assert (missing.status_code, list(missing.json())) == (404, ["error"])
         wrong = client.get("/v1/translate")
         assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
 
 
 def test_too_many_characters_texts_or_bytes_are_413(server: Server) -> None:
     assert translate(server, text="x" * 20_000)[0] == 200
-    for fields in ({"text": "x" * 20_001}, {"text": ["x" * 1_000] * 21}, {"text": ["x"] * 65}):
+    for fields, most in (
+        ({"text": "x" * 20_001}, "20,000"),
+        ({"text": ["x" * 1_000] * 21}, "20,000"),
+        ({"text": ["x"] * 65}, 64),
+    ):
         status, answer = translate(server, **fields)
-        assert (status, "at most" in answer["error"]) == (413, True)
+        assert (status, lacking(answer["error"], most)) == (413, [])
     with server.client() as client:
         for size in (300_000, 5_000_000):
             assert client.post("/v1/translate", content=b"x" * size, headers=JSON).status_code == 413
@@ -108,7 +114,8 @@ def test_too_many_characters_texts_or_bytes_are_413(server: Server) -> None:
 
 def test_an_engine_that_fails_is_a_500_without_its_innards_and_the_server_goes_on(server: Server) -> None:
     status, answer = translate(server, text="!fail")
-    assert (status, answer) == (500, {"error": "the server failed at this request"})
+    assert (status, list(answer)) == (500, ["error"])
+    assert "!fail" not in answer["error"] and "Error" not in answer["error"]
     assert translate(server, text="a")[0] == 200
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import signal
 import socket
@@ -12,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.facts import lacking
 from tests.test_cli import dragoman
 from tests.train.conftest import Unbroken
 from tests.train.runs import DRAGOMAN, started
@@ -24,8 +27,8 @@ def test_a_run_is_served_until_it_is_told_to_stop(unbroken: Unbroken, tmp_path: 
     with started([*DRAGOMAN, *words]) as process:
         assert process.stdout
         line = process.stdout.readline()
-        found = re.fullmatch(rf"Serving reverse, {unbroken(1).name} at (http://127\.0\.0\.1:\d+/)\n", line)
-        assert found, line
+        found = re.search(r"\b(http://127\.0\.0\.1:\d+/)\n", line)
+        assert found and not lacking(line, "reverse", unbroken(1).name), line
         headers = {"Authorization": "Bearer 0123456789abcdef"}
         with httpx.Client(base_url=found[1], headers=headers, timeout=60) as client:
             body = {"text": ["red blue green.", "", "\x00\u2028 tall\n\nold"], "alternatives": 2}
@@ -42,21 +45,21 @@ def test_a_run_is_served_until_it_is_told_to_stop(unbroken: Unbroken, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("words", "facts"),
     [
-        ("--host 0.0.0.0", "0.0.0.0 can be reached from other machines, and no token was given"),
-        ("--host :: --port 0", ":: can be reached from other machines"),
-        ("--host example.org", "example.org can be reached from other machines"),
-        ("--token-file short", "short: expected one word of at least 16"),
-        ("--token-file none", "none: cannot be read: No such file or directory"),
-        ("--port 70000", "65535"),
+        ("--host 0.0.0.0", ["0.0.0.0", "--token-file"]),
+        ("--host :: --port 0", ["::", "--token-file"]),
+        ("--host example.org", ["example.org", "--token-file"]),
+        ("--token-file short", ["short:", 16]),
+        ("--token-file none", ["none:", os.strerror(errno.ENOENT)]),
+        ("--port 70000", [65535]),
     ],
 )
-def test_an_unsafe_or_wrong_start_is_wrong_use(words: str, complaint: str, tmp_path: Path) -> None:
+def test_an_unsafe_or_wrong_start_is_wrong_use(words: str, facts: list[object], tmp_path: Path) -> None:
     (tmp_path / "short").write_text("abc\n")
     done = dragoman("serve", "run", *words.split(), folder=tmp_path)
     assert done.returncode == 2, done.stderr
-    assert complaint in done.stderr
+    assert not lacking(done.stderr, *facts)
     assert "Traceback" not in done.stderr
 
 
@@ -64,15 +67,15 @@ def test_what_is_wrong_is_said_before_torch_is_imported(tmp_path: Path) -> None:
     program = "import sys; sys.modules['torch'] = None; from dragoman.cli import main; main()"
     command = [sys.executable, "-c", program, "serve", "run", "--token-file", "none"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
-    assert (done.returncode, "none: cannot be read" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, lacking(done.stderr, "none:")) == (2, []), done.stderr
 
 
 def test_a_port_that_is_taken_is_said_before_a_model_is_loaded(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = dragoman("serve", "no-such-run", "--port", taken.getsockname()[1], folder=tmp_path)
-    assert (done.returncode, "Address already in use" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, os.strerror(errno.EADDRINUSE) in done.stderr) == (1, True), done.stderr
 
 
 def test_a_folder_without_a_model_is_wrong_use(tmp_path: Path) -> None:
     done = dragoman("serve", tmp_path, "--port", 0)
-    assert (done.returncode, "no model here" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, f"error: {tmp_path}: " in done.stderr) == (2, True), done.stderr

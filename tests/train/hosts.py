@@ -7,6 +7,7 @@ rank, separated by commas, its host and the folder that is its disk: `a=/tmp/x/a
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,17 @@ def train(task: Task, hosts: Sequence[tuple[str, Path]], *settings: str) -> Ende
     """Trains with a rank on each of these hosts; the run's folder is DISK/run."""
     places = ",".join(f"{name}={disk}" for name, disk in hosts)
     return ranks.run("tests.train.hosts", [task.data, task.config, places, *settings], len(hosts))
+
+
+def sent(result: Ended) -> list[tuple[str, int | None]]:
+    """What went from which host to which others, as "a b c", and the step if it was of a checkpoint."""
+    found: list[tuple[str, int | None]] = []
+    for line in result.stdout.splitlines():
+        if re.search(r"\([\d.,]+ MB\)$", line):
+            names = re.findall(r"\b[a-c]\b", line.partition(":")[0])
+            step = re.search(r"\bstep (\d+)", line)
+            found.append((" ".join(names), int(step[1]) if step else None))
+    return found
 
 
 def main(data: str, settings: str, hosts: str, *changes: str) -> None:

@@ -18,6 +18,8 @@ from random import Random
 import psutil
 import pytest
 
+from dragoman import config
+from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from tests import ranks
 from tests.ranks import WAIT_SECONDS, Ended
@@ -117,7 +119,7 @@ def killed_after(task: Task, run: Path, step: int, *settings: str, workers: int)
     with ranks.started("dragoman", arguments(task, run, *settings), workers) as forks:
         wait_until(f"step {step}", lambda: reached(run, step) or not forks[0].process.is_alive())
         assert reached(run, step), forks[0].err.read_text()
-    assert "Finished training" not in log(run)
+    assert max(steps_in_log(run)) < config.load(config.Training, RunFolder(run).config).train.steps
 
 
 @contextmanager
@@ -198,6 +200,11 @@ def log(run: Path) -> str:
 
 def steps_in_log(run: Path) -> list[int]:
     return [int(step) for step in re.findall(r"^step (\d+)/", log(run), re.MULTILINE)]
+
+
+def resumed_at(run: Path) -> list[int]:
+    """The step that each attempt after the first went on from."""
+    return [attempt.first_step - 1 for attempt in database.read(RunFolder(run).records).attempts[1:]]
 
 
 def losses(run: Path) -> dict[int, float]:

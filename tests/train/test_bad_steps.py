@@ -10,10 +10,12 @@ from torch import Tensor
 from dragoman.checkpoint import saved_state
 from dragoman.checkpoint.saved_state import SavedState
 from dragoman.errors import DragomanError
+from dragoman.measure import database
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from dragoman.sync import world as worlds
 from dragoman.train import optimizer
+from tests.facts import lacking, raising
 from tests.train import runs
 from tests.train.conftest import Here
 from tests.train.runs import Task
@@ -69,7 +71,7 @@ def test_a_bad_step_changes_nothing_and_is_counted(task: Task, world_of_one: Non
 def test_one_bad_step_is_said_and_the_run_goes_on(here: Here, spoil: Spoil, tmp_path: Path) -> None:
     spoil({10})  # four to a step: the third step
     here.train(tmp_path, "train.steps=5", "train.most_bad_steps=2")
-    assert "step 3: the gradient is not finite; the update was skipped" in runs.log(tmp_path)
+    assert len([line for line in runs.log(tmp_path).splitlines() if line.startswith("step 3: ")]) == 1
     state = saved(tmp_path, 5)
     assert (state.bad_steps, state.bad_in_a_row) == (1, 0)
 
@@ -79,14 +81,12 @@ def test_bad_steps_in_a_row_stop_the_run_and_the_good_checkpoint_stays(
 ) -> None:
     spoil(range(17, 10_000))  # from the fifth step on
     few = ("checkpoint.every=2", "checkpoint.keep_last=1", "evaluate.every=100", "train.most_bad_steps=6")
-    with pytest.raises(DragomanError, match="6 steps in a row had a gradient that is not finite") as error:
+    with raising(DragomanError, "6 steps", "step 4", "train.rate"):
         here.train(tmp_path, *few)
-    assert "the checkpoint of step 4 is intact" in str(error.value)
-    assert "a lower train.rate" in str(error.value)
     folder = RunFolder(tmp_path)
     assert folder.checkpoint_steps() == [4]
     assert saved_state.verify(folder.checkpoint(4)).step == 4
-    assert "Finished" not in runs.log(tmp_path)
+    assert database.read(folder.records).attempts[-1].reason == "diverged"
 
 
 def test_a_run_that_was_stopped_before_its_first_update_goes_on(
@@ -103,7 +103,7 @@ def test_an_absurd_rate_ends_two_ranks_with_exit_code_1(task: Task, tmp_path: Pa
     absurd = ("train.rate=1e38", "train.most_bad_steps=3", "checkpoint.every=1", "train.warmup_steps=0")
     result = runs.train(task, tmp_path, *absurd, workers=2)
     assert result.returncode == 1
-    assert "diverged: 3 steps in a row" in result.stderr
+    assert not lacking(result.stderr, "3 steps", "train.rate")
     assert result.stderr.count("error:") == 1
     assert "Traceback" not in result.stderr
     folder = RunFolder(tmp_path)

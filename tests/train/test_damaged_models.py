@@ -18,6 +18,7 @@ from dragoman.errors import CheckpointError, DataError
 from dragoman.rundir import RunFolder
 from tests import damage
 from tests.decode.models import make_run, vocabulary
+from tests.facts import only, raising
 from tests.train import runs
 from tests.train.conftest import Here
 
@@ -86,7 +87,7 @@ def test_a_config_that_does_not_fit_the_weights_is_refused_at_once(
 def test_a_vocabulary_that_does_not_fit_the_weights_is_refused(folder: Path) -> None:
     (folder / VOCABULARY_FILE).write_bytes(vocabulary(size=100).model)
     sign(folder)
-    with pytest.raises(CheckpointError, match=r"embedding\.weight has shape \(120, 32\)"):
+    with raising(CheckpointError, "embedding.weight", "(120, 32)"):
         saved_model.load([folder], CPU)
 
 
@@ -177,7 +178,8 @@ def test_what_cannot_be_gone_on_from_is_said_and_the_one_before_is_taken(
     expected = runs.trained(tmp_path, 6)
     harm(RunFolder(tmp_path).checkpoint(6))
     here.train(tmp_path, *SHORT)
-    assert "set aside as step-00000006.damaged, taking the one before" in runs.log(tmp_path)
+    only(runs.log(tmp_path).splitlines(), "step-00000006.damaged")
+    assert runs.resumed_at(tmp_path) == [4]
     assert runs.trained(tmp_path, 6) == expected
 
 
@@ -205,6 +207,6 @@ def test_a_folder_of_more_digits_than_a_step_has_is_none(here: Here, tmp_path: P
 def test_a_run_does_not_begin_with_weights_that_are_no_numbers(here: Here, tmp_path: Path) -> None:
     here.train(tmp_path / "first", "train.steps=1")
     change_a_weight(RunFolder(tmp_path / "first").checkpoint(1), torch.nan)
-    with pytest.raises(CheckpointError, match="not finite") as error:
+    with pytest.raises(CheckpointError) as error:
         here.train(tmp_path / "second", "train.steps=1", start_from=tmp_path / "first")
     assert error.value.path and error.value.path.endswith(MODEL_FILE)

@@ -14,6 +14,7 @@ from dragoman.schedule import learning_rate
 from dragoman.train import fitting
 from dragoman.train.fitting import TIMED_STEPS, Costs
 from dragoman.train.stopping import StopReason
+from tests.facts import only
 from tests.train import runs
 from tests.train.conftest import Here
 
@@ -86,7 +87,7 @@ def test_a_run_chooses_its_steps_once_and_keeps_them(
     assert clock.seconds() - began < 60
     assert config.load(Training, folder.config).train.steps == chosen.train.steps
     assert folder.checkpoint_steps()[-1] == chosen.train.steps
-    assert runs.log(tmp_path).count("Fitted to 0.12 min") == 1
+    only(runs.log(tmp_path).splitlines(), "0.12 min")
     assert f"step {chosen.train.steps:,}/{chosen.train.steps:,} " in runs.log(tmp_path)
     assert database.read(folder.records).facts.settings["train.steps"] == chosen.train.steps
     assert here.train(tmp_path, *asked) == StopReason.FINISHED, "there is nothing left to do"

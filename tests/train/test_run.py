@@ -11,6 +11,7 @@ from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from dragoman.train import build_exchange, loop
 from tests import ranks
+from tests.facts import raising
 from tests.train import runs
 from tests.train.conftest import Here
 from tests.train.runs import Task
@@ -40,7 +41,7 @@ def test_a_second_training_of_a_run_is_refused_and_the_first_goes_on(here: Here,
     words = runs.arguments(here.task, run, "train.steps=100000", "evaluate.every=100000")
     with ranks.started("dragoman", words, 1) as (first,):
         runs.wait_until("a step", lambda: runs.reached(run, 1) or not first.process.is_alive())
-        with pytest.raises(UsageError, match="another process is training this run"):
+        with raising(UsageError, f"{run}:", "--run"):
             here.train(run, "train.steps=100000", "evaluate.every=100000")
         step = max(runs.steps_in_log(run))
         runs.wait_until("another step", lambda: runs.reached(run, step + 1) or not first.process.is_alive())

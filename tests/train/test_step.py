@@ -16,6 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.sync import world as worlds
 from dragoman.sync.world import World
 from tests import ranks
+from tests.facts import lacking, raising
 from tests.ranks import Ended
 from tests.train.runs import Task
 from tests.train.steps import (
@@ -75,16 +76,16 @@ def test_out_of_memory_in_an_early_backward_splits_too(task: Task, world: World)
 def test_out_of_memory_in_the_last_backward_is_an_error_with_advice(task: Task, world: World) -> None:
     short = bench(task, world)
     short.replace_forward(out_of_memory_in_backward(4))
-    with pytest.raises(DragomanError, match="this step cannot be saved") as error:
+    with raising(DragomanError, "--set data.split=2"):
         short.step()
-    assert "--set data.split=2" in str(error.value)
 
 
 def test_a_single_pair_that_does_not_fit_is_an_error(task: Task, world: World) -> None:
     short = bench(task, world)
     short.replace_forward(out_of_memory_above(0))
-    with pytest.raises(DragomanError, match="a single pair does not fit"):
+    with raising(DragomanError, "clean.max_words") as error:
         short.step()
+    assert lacking(str(error.value), "--set data.split=2"), "smaller parts would not help"
 
 
 def test_settling_takes_less_memory_than_a_step(
@@ -170,7 +171,7 @@ def test_out_of_memory_on_one_of_two_ranks_makes_the_same_step_on_both(task: Tas
         folder.mkdir()
         result = two_ranks(task, folder, trouble)
         assert result.returncode == 0, result.stderr
-        assert ("rank 1: out of memory" in result.stdout) == (trouble == "forward")
+        assert (not lacking(result.stdout, "rank 1:", 2)) == (trouble == "forward")
         found[trouble] = [load_file(folder / f"rank-{rank}.safetensors") for rank in (0, 1)]
     for name, expected in found["none"][0].items():
         assert torch.equal(found["forward"][0][name], found["forward"][1][name])
@@ -180,5 +181,5 @@ def test_out_of_memory_on_one_of_two_ranks_makes_the_same_step_on_both(task: Tas
 def test_out_of_memory_in_the_last_backward_of_one_rank_ends_both(task: Task, tmp_path: Path) -> None:
     result = two_ranks(task, tmp_path, "last backward")  # its time limit is the test that nothing hangs
     assert result.returncode == 1
-    assert "error: out of memory while gradients were being exchanged" in result.stderr
+    assert "error: " in result.stderr and not lacking(result.stderr, "--set data.split=2")
     assert not list(tmp_path.iterdir())

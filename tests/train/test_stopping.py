@@ -12,6 +12,7 @@ from dragoman.rundir import RunFolder
 from dragoman.train import stopping
 from dragoman.train.state import State, StepOutcome
 from dragoman.train.stopping import StopReason
+from tests.facts import only
 from tests.train import runs
 from tests.train.conftest import Here
 
@@ -80,7 +81,7 @@ def test_patience_is_restored_and_a_run_that_lost_it_does_not_train_on(here: Her
     assert here.train(tmp_path, *hopeless, "train.steps=5") == StopReason.FINISHED  # evaluations 2, 4 and 5
     assert here.train(tmp_path, *hopeless, "train.steps=100") == StopReason.PATIENCE
     assert RunFolder(tmp_path).checkpoint_steps()[-1] == 6  # with the fourth evaluation
-    assert "No improvement in 3 evaluations" in runs.log(tmp_path)
+    only(runs.log(tmp_path).splitlines(), "3 evaluations", "evaluate.patience")
     assert here.train(tmp_path, *hopeless, "train.steps=100") == StopReason.PATIENCE
     assert RunFolder(tmp_path).checkpoint_steps()[-1] == 6
     assert here.train(tmp_path, *hopeless[:-1], "evaluate.patience=0", "train.steps=8") == StopReason.FINISHED

@@ -10,15 +10,10 @@ from dragoman.data.recipes import demo, multi30k_en_de, wmt16_en_de
 from dragoman.data.recipes.recipe import Collected, Fetch, Recipe
 from dragoman.errors import UsageError
 
-__all__ = ["Collected", "Fetch", "Recipe", "find", "names"]
+__all__ = ["Collected", "Fetch", "Recipe", "find"]
 
 _RECIPES = {module.RECIPE.name: module.RECIPE for module in (demo, wmt16_en_de, multi30k_en_de)}
 _MTDATA_ID = re.compile(r"[^-\s/]+-[^-\s/]+-[^-\s/]+-[^-\s/]+-[^-\s/]+")  # group-name-version-source-target
-
-
-def names() -> list[str]:
-    """The names of our own recipes, without the 290,000 ids of the mtdata index."""
-    return list(_RECIPES)
 
 
 def find(name: str, tell: Callable[[str], None] = lambda line: None) -> Recipe:

@@ -7,6 +7,7 @@ import pytest
 from dragoman.data.formats import tmx
 from dragoman.data.formats.pair import EMPTY_SOURCE, NO_SOURCE_LANGUAGE, NO_TARGET_LANGUAGE, UNTRANSLATED
 from dragoman.errors import DataError
+from tests.facts import raising
 
 
 def unit(**variants: str) -> str:
@@ -67,9 +68,8 @@ def test_units_that_are_no_pair_are_counted_by_reason(tmp_path: Path) -> None:
 
 def test_a_file_without_the_language_names_those_it_has(tmp_path: Path) -> None:
     path = write(tmp_path, unit(en_US="one", fr_FR="un"), unit(en_US="two", es="dos"))
-    with pytest.raises(DataError, match="found en-US, fr-FR, es; expected de") as caught:
+    with raising(DataError, f"{path}:3", "en-US", "fr-FR", "es", "de"):
         texts(path)
-    assert caught.value.line == 3
 
 
 def test_a_memory_without_units_has_no_pairs(tmp_path: Path) -> None:
@@ -78,15 +78,14 @@ def test_a_memory_without_units_has_no_pairs(tmp_path: Path) -> None:
 
 def test_broken_xml_says_the_line(tmp_path: Path) -> None:
     path = write(tmp_path, unit(en="one", de="eins"), unit(en="two & three", de="zwei"))
-    with pytest.raises(DataError, match="broken XML") as caught:
+    with raising(DataError, f"{path}:4"):
         texts(path)
-    assert caught.value.line == 4
 
 
 def test_another_kind_of_xml_is_named(tmp_path: Path) -> None:
     path = tmp_path / "page.tmx"
     path.write_text("<html/>")
-    with pytest.raises(DataError, match="found <html> as the outermost element, expected <tmx>"):
+    with raising(DataError, path, "<html>", "<tmx>"):
         texts(path)
 
 

@@ -6,6 +6,7 @@ import pytest
 from dragoman.data.formats import xliff
 from dragoman.data.formats.pair import NO_SOURCE_LANGUAGE, NO_TARGET_LANGUAGE, UNTRANSLATED
 from dragoman.errors import DataError
+from tests.facts import raising
 
 
 def version_1(
@@ -102,9 +103,8 @@ def test_a_file_that_names_no_target_language_is_taken_at_the_users_word(tmp_pat
 def test_a_file_in_other_languages_names_them(tmp_path: Path) -> None:
     units = "\n<trans-unit><source>a</source><target>b</target></trans-unit>"
     path = version_1(tmp_path, units, 'source-language="fr" target-language="it-IT"')
-    with pytest.raises(DataError, match="found fr, it-IT; expected de and en") as caught:
+    with raising(DataError, f"{path}:4", "fr", "it-IT", "de", "en"):
         texts(path)
-    assert caught.value.line == 4
 
 
 def test_units_in_other_languages_are_counted(tmp_path: Path) -> None:

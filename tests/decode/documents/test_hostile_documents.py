@@ -19,6 +19,7 @@ from dragoman.data.formats import reader, xml
 from dragoman.data.formats.po import MOST_LINES
 from dragoman.decode.documents import format_of
 from dragoman.errors import DataError
+from tests.facts import lacking, raising
 
 SECRET = "secret words"
 
@@ -122,7 +123,7 @@ def test_entities_that_swell_are_refused(way: str, case: str, tmp_path: Path) ->
     start, text = SWELLING[case]
     (tmp_path / name).write_text(write(text, start))
     before = peak_bytes()
-    with pytest.raises(DataError, match=f"{name}:1: broken XML"):
+    with raising(DataError, f"{tmp_path / name}:1"):
         take(tmp_path / name)
     assert peak_bytes() - before < 100e6
 
@@ -139,9 +140,11 @@ def test_a_small_file_that_becomes_millions_of_tags_is_refused(way: str, place: 
     )
     (tmp_path / name).write_bytes(gzip.compress(content.encode(), compresslevel=1))
     before = peak_bytes()
-    with pytest.raises(DataError, match="tags are the most") as caught:
+    with pytest.raises(DataError) as caught:
         take(tmp_path / name)
     assert caught.value.path == str(tmp_path / name)
+    limits = [f"{most:,}" for _, most in (xml.MOST_OF_A_UNIT, xml.MOST_OF_A_TREE)]
+    assert len(lacking(caught.value.what, *limits)) == 1, "of a unit, or of a file that is held whole"
     assert peak_bytes() - before < 200e6
 
 
@@ -175,15 +178,16 @@ def test_a_po_that_would_take_hours_to_join_is_refused(
     take: Callable[[Path], bytes], content: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a.po").write_text(content)
-    with pytest.raises(DataError, match=rf"a\.po:\d+: .* of more than {MOST_LINES:,} lines"):
+    with raising(DataError, f"{MOST_LINES:,}") as caught:
         take(tmp_path / "a.po")
+    assert caught.value.path == str(tmp_path / "a.po") and caught.value.line
 
 
 @pytest.mark.parametrize("forms", ["21", "99999999", "9" * 5000])
 def test_a_po_with_more_plural_forms_than_any_language_is_refused(forms: str, tmp_path: Path) -> None:
     header = f'msgid ""\nmsgstr "Plural-Forms: nplurals={forms}; plural=0;\\n"\n\n'
     (tmp_path / "a.po").write_text(header + 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n')
-    with pytest.raises(DataError, match=r"a\.po: the header says nplurals="):
+    with pytest.raises(DataError, match=r"a\.po: .*\bnplurals="):
         fill(tmp_path / "a.po")
 
 

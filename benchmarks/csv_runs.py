@@ -1,4 +1,9 @@
-"""Runs as their owners wrote them down: a CSV with a row per run, answered row by row.
+"""Runs as their owners wrote them down: a CSV with a row per run, diagnosed row by row.
+
+    python benchmarks/csv_runs.py runs.csv [--facts facts.toml] [--json]
+
+Prints a verdict line per row, or all answers of every row as JSON. --facts names a TOML file as `dragoman
+diagnose --facts` takes it; its facts hold for rows that do not say otherwise.
 
 People leave out what they took for granted, and all runs of a file are of one kind. So what a row does not
 say is taken from the others where those agree: ranks, machines, batch and parameters from all of them, the
@@ -7,19 +12,25 @@ GPU only from rows of the same cloud, for another cloud has other machines. It i
 
 from __future__ import annotations
 
+import argparse
 import csv
+import json
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from dragoman import figures
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from dragoman import figures, format_units, terminal
 from dragoman.cost import gpu_types
-from dragoman.errors import LogError, reading
+from dragoman.errors import DragomanError, LogError, reading
+from dragoman.explain.finding import SCHEMA, Finding
 from dragoman.figures import bits_per_second, figure, readings, rounding
 from dragoman.foreign import facts as given_facts
 from dragoman.foreign import steptime
@@ -28,6 +39,7 @@ from dragoman.foreign.facts import Given
 from dragoman.foreign.lines import check_is_file
 from dragoman.foreign.log_facts import ASSUMED, ESTIMATED, GIVEN, MOST_HOURS, MOST_RANKS, NAN, Gathered, count
 from dragoman.foreign.nmon import KB
+from dragoman.report import summary
 
 AGREEMENT = 2 / 3  # of the rows that say it, for a fact to be taken over by those that do not
 _MOST_ROWS = 1_000
@@ -246,3 +258,59 @@ def _answered(row: CsvRow) -> Diagnosis:
     for id, text in row.remarks:
         gathered.remark(id, text)
     return answer(gathered, row.name)
+
+
+# --- for people and programs ------------------------------------------------------------------------------
+
+
+def document(made: Sequence[tuple[CsvRow, Diagnosis]]) -> dict[str, Any]:
+    """All answers of every row."""
+    runs = [summary.findings_document(diagnosed.records, diagnosed.findings) for _, diagnosed in made]
+    return {"schema": SCHEMA, "runs": runs}
+
+
+def lines(made: Sequence[tuple[CsvRow, Diagnosis]]) -> Iterator[str]:
+    """One verdict line per row."""
+    for row, diagnosed in made:
+        network = next(finding for finding in diagnosed.findings if finding.id == "network")
+        yield f"{row.name:<8} {network.verdict:<15} {_key_figures(network)}"
+
+
+def _key_figures(network: Finding) -> str:
+    numbers = network.numbers
+    parts = []
+    if "step_seconds" in numbers:
+        parts.append(f"{format_units.seconds(numbers['step_seconds'])} per step")
+    if "expected_bytes_per_step_per_host" in numbers:
+        parts.append(f"{numbers['expected_bytes_per_step_per_host'] / 1e6:.1f} MB out of each host")
+    if "implied_bits_per_second" in numbers:
+        parts.append(format_units.rate(numbers["implied_bits_per_second"]))
+    if "computing_seconds_low" in numbers:
+        low, high = numbers["computing_seconds_low"], numbers["computing_seconds_high"]
+        parts.append(f"computing {format_units.seconds(low)} to {format_units.seconds(high)}")
+    return ", ".join(parts) or network.answer
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, help="a CSV with a row per run")
+    parser.add_argument("--facts", type=Path, help="a TOML file of facts that hold for all rows")
+    parser.add_argument("--json", action="store_true", help="all answers of every row")
+    arguments = parser.parse_args()
+    try:
+        made = read(arguments.file, given_facts.load(arguments.facts, {}))
+    except DragomanError as error:
+        terminal.warn(f"error: {error}")
+        return error.exit_code
+    if arguments.json:
+        terminal.answer(json.dumps(document(made), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        for line in lines(made):
+            terminal.say(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

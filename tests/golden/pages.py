@@ -1,0 +1,148 @@
+"""Every golden file by its name, and what renders it."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from dragoman.config import Training
+from dragoman.explain.compare import compare
+from dragoman.explain.run import explain
+from dragoman.foreign import show as foreign_show
+from dragoman.foreign.answers import diagnose
+from dragoman.foreign.facts import Given
+from dragoman.measure import database
+from dragoman.measure.records import Records
+from dragoman.plan import show as plan_show
+from dragoman.plan.request import PlanRequest, plan
+from dragoman.report import compare_text, markdown, text
+from tests.foreign import logs, test_nvidia
+from tests.golden import answers, checks, errors, foreign, training
+
+FOLDER = Path(__file__).parent
+RUNS = FOLDER.parent / "runs"
+WIDTH = 100
+REPORTED = ("slow-link-1", "slow-host", "converged", "overfitting", "diverged")
+COMPARED = (("slow-link-1", "fast-link"), ("slow-data", "compute-bound"), ("converged", "converged"))
+
+
+def read(name: str) -> Records:
+    return database.read(RUNS / f"{name}.db")
+
+
+def shown(show: Callable[[Console], None]) -> str:
+    """What a terminal of a fixed width is told, without colours."""
+    out = io.StringIO()
+    show(Console(file=out, width=WIDTH, highlight=False))
+    return out.getvalue()
+
+
+@contextmanager
+def empty_folder() -> Iterator[None]:
+    """A folder of its own as the current one, so that paths in messages are the same on every machine."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+def report_text(name: str) -> str:
+    records = read(name)
+    return shown(lambda console: text.show(records, explain(records, price_per_hour=1.5), console))
+
+
+def report_markdown(name: str) -> str:
+    records = read(name)
+    return markdown.render(records, explain(records, price_per_hour=1.5))
+
+
+def compared() -> str:
+    pairs = [compare(read(a), read(b)) for a, b in COMPARED]
+    return "\n\n".join(shown(partial(compare_text.show, pair)) for pair in pairs)
+
+
+def diagnosed() -> str:
+    """A log with meters beside it, and a few facts alone."""
+    with empty_folder(), redirect_stdout(io.StringIO()) as out, terminal_of(WIDTH):
+        paths = [
+            logs.written(Path(), logs.openseq2seq(5000), "nohup.out"),
+            logs.written(Path(), test_nvidia.TABLE, "smi.txt"),
+        ]
+        foreign_show.diagnosis(diagnose(paths, Given(link="1gbit")), as_json=False, html=None)
+        print("\n")
+        facts = Given(
+            model="transformer-base", step_seconds=1.7, machines=2, gpu="V100", nic_kb_per_s=200_210
+        )
+        foreign_show.diagnosis(diagnose([], facts), as_json=False, html=None)
+    return out.getvalue()
+
+
+@contextmanager
+def terminal_of(columns: int) -> Iterator[None]:
+    """The width that a console takes from its environment."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(columns)
+    try:
+        yield
+    finally:
+        del os.environ["COLUMNS"]
+        if before is not None:
+            os.environ["COLUMNS"] = before
+
+
+def planned() -> str:
+    """By a table of GPUs, with nothing known, and by a run."""
+    priced = PlanRequest(
+        Training(), hosts=2, workers=2, link="1gbit", gpu="V100", pairs=4_500_000, epochs=2.0,
+        price_per_hour=5.0, currency="EUR",
+    )  # fmt: skip
+    with empty_folder():
+        shutil.copy(RUNS / "fast-link.db", "records.db")
+        requests = [
+            priced,
+            replace(priced, hosts=1, link=None, gpu="A100", price_per_hour=None),
+            PlanRequest(Training(), hosts=2, link="100mbit", run=Path()),
+        ]
+        return "\n\n".join(shown(partial(plan_show.show, plan(request))) for request in requests)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    **{f"report-{name}.txt": partial(report_text, name) for name in REPORTED},
+    **{f"report-{name}.md": partial(report_markdown, name) for name in REPORTED[:2]},
+    "compare.txt": compared,
+    "diagnose.txt": diagnosed,
+    "plan.txt": planned,
+    "answers.txt": answers.page,
+    "foreign.txt": lambda: in_empty_folder(foreign.page),
+    "doctor.txt": checks.page,
+    "training.txt": training.page,
+    "errors.txt": lambda: in_empty_folder(errors.page),
+}
+
+
+def in_empty_folder(render: Callable[[], str]) -> str:
+    with empty_folder():
+        return render()
+
+
+def rendered(name: str) -> str:
+    """The page as it is now, without spaces at the ends of lines."""
+    lines = [line.rstrip() for line in PAGES[name]().splitlines()]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def write() -> None:
+    for name in PAGES:
+        (FOLDER / name).write_text(rendered(name), encoding="utf-8")
