@@ -149,7 +149,7 @@ def test_what_is_written_is_read_back_whole(tmp_path: Path) -> None:
     text = (tmp_path / "config.toml").read_text(encoding="utf-8")
     for name, value in config.flat(settings):  # TOML has no word for what was left open
         assert value is None or name.rpartition(".")[2] + " = " in text
-    assert re.search(r"(?m)^max_words = 80  # \S", text), "a setting stands beside what it means"
+    assert re.search(r"(?m)^max_words = 80 +# \S", text), "a setting stands beside what it means"
 
 
 def test_settings_cannot_be_changed_afterwards() -> None:
