@@ -308,7 +308,12 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
         DEVICE,
     ),
     "hosts-share-their-cores": (
-        lambda: shared_cores({"a": 0.2, "b": 0.9, "c": 0.5, "d": 0.3}, counted_cores=[0.5, 0.6, 0.8, 0.7]),
+        lambda: shared_cores(
+            {"a": 0.2, "b": 0.9, "c": 0.5, "d": 0.3},
+            hosts=3,
+            ranks=6,
+            counted_cores=[0.5, 0.6, 0.8, 0.7, 0.4, 0.9],
+        ),
         DEVICE,
     ),
     "cores-are-stolen": (
@@ -339,6 +344,14 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
     "cool-gpus-that-wait": (lambda: build.records(exchange=3.0, gpu_watts=60.0), WHERE),
     "gpus-beside-evaluations": (
         lambda: gpus_in_steps(build.records(gpu_watts=200.0, evaluate_every=7)),
+        WHERE,
+    ),
+    "meters-alone": (
+        lambda: with_steps(build.records(gpu_watts=60.0), seconds=lambda seconds, _: seconds * np.nan),
+        WHERE,
+    ),
+    "one-kind-of-wait": (
+        lambda: build.records(hosts=1, ranks=1, data=0.8, exchange=0.0, counted_cores=[0.9]),
         WHERE,
     ),
     "saved-beside": (lambda: saved_beside(8.0), DEVICE),

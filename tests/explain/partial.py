@@ -80,7 +80,8 @@ def _link(bits_per_second: float) -> Probe:
 def _meters(random: np.random.Generator) -> Table:
     """One reading off a screen, or a series."""
     count = int(random.choice([1, 4, 5, 9]))
-    table = {"time": np.arange(float(count)), "host": np.zeros(count), "gpu": np.zeros(count)}
+    table = {"time": np.arange(float(count)), "host": np.zeros(count)}
+    table["gpu"] = np.arange(count) % float(random.choice([1, 2]))
     if random.random() < 0.6:
         table["utilisation"] = np.full(count, random.choice([0.3, 0.88, 0.95, 1.0]))
     if random.random() < 0.85:
