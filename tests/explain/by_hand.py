@@ -145,7 +145,7 @@ def of_files(bytes_per_parameter: float, **facts: Any) -> Records:
 
 
 def learning(
-    losses: list[float],
+    losses: list[float] | list[None],
     sample: list[float] | None = None,
     bleu: list[float] | None = None,
     first: int = 100,
@@ -249,6 +249,11 @@ def settings_gone(records: Records) -> Records:
     return records
 
 
+def asked(records: Records, name: str, **settings: Any) -> Records:
+    """The same run, whose settings ask for this way of exchanging."""
+    return named(records, name, settings={f"sync.{key}": value for key, value in settings.items()})
+
+
 def bigger(records: Records, times: float) -> Records:
     records.steps["target_tokens"] = records.steps["target_tokens"] * times
     return records
@@ -344,6 +349,27 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
     "cool-gpus-that-wait": (lambda: build.records(exchange=3.0, gpu_watts=60.0), WHERE),
     "gpus-beside-evaluations": (
         lambda: gpus_in_steps(build.records(gpu_watts=200.0, evaluate_every=7)),
+        WHERE,
+    ),
+    "waits-for-the-little-that-is-known": (
+        lambda: with_steps(
+            build.records(data=0.3, forward=0.06, backward=0.1), seconds=lambda seconds, _: 5 * seconds
+        ),
+        WHERE,
+    ),
+    "exchange-against-computing": (
+        lambda: with_steps(
+            build.records(exchange=0.5, exchange_jitter=0.0),
+            exchange_least=lambda least, step: least - step / 2_000,
+            exchange_mean=lambda mean, step: mean - step / 2_000,
+            seconds=lambda seconds, step: seconds + step / 1_000,
+        ),
+        WHERE,
+    ),
+    "microbatches-of-one": (
+        lambda: build.records(
+            steps=60, changes={"ranks": None, "settings": {"data.step": 7, "data.microbatch": 1}}
+        ),
         WHERE,
     ),
     "meters-alone": (
@@ -467,6 +493,11 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
         ),
         LEARNT,
     ),
+    "bleu-near-a-hundred": (lambda: learning(FALLING, bleu=[99 - 60 * 0.75**i for i in range(12)]), LEARNT),
+    "bleu-alone": (
+        lambda: learning([None] * 8, bleu=[20 - 15 * 0.6**i for i in range(8)], reason=None),
+        LEARNT,
+    ),
     "ends-in-infinity": (lambda: learning([3.0, 2.5, 2.2, float("nan")]), LEARNT),
     "infinite-steps": (
         lambda: with_steps(learning(FALLING[:3]), loss=lambda loss, step: np.where(step > 250, np.inf, loss)),
@@ -562,6 +593,40 @@ PAIRS: dict[str, Callable[[], tuple[Records, Records]]] = {
     "ways": lambda: (
         named(build.records(steps=120, mode="diloco", exchange_every=8), "rarely"),
         named(build.records(steps=120, exchange=0.4, shape="hierarchical", ranks=8), "always", device="V100"),
+    ),
+    "asked-ways": lambda: (
+        asked(build.records(steps=120), "one", mode="allreduce", inner_steps=1, wire="fp32"),
+        asked(
+            build.records(steps=120, mode="diloco", exchange_every=16, wire="bf16"),
+            "other",
+            mode="diloco",
+            inner_steps=64,
+            wire="bf16",
+        ),
+    ),
+    "asked-auto": lambda: (
+        asked(build.records(steps=120), "one", mode="auto"),
+        asked(
+            build.records(steps=120, mode="diloco", exchange_every=16), "other", mode="diloco", inner_steps=16
+        ),
+    ),
+    "hosts": lambda: (
+        named(build.records(steps=120, hosts=1, exchange=0.1), "together"),
+        named(build.records(steps=120, hosts=4, exchange=0.4), "apart"),
+    ),
+    "sizes": lambda: (
+        named(build.records(steps=120), "small"),
+        named(
+            bigger(
+                build.records(steps=120, data=0.02, forward=0.6, backward=1.2, exchange=0.04, optimizer=0.1),
+                2,
+            ),
+            "large",
+        ),
+    ),
+    "exchange-of-one": lambda: (
+        named(build.records(steps=120, ranks=1, hosts=1, exchange=0.0), "alone"),
+        named(build.records(steps=120, exchange=0.3, gpu_watts=200.0), "many", source="other", hosts=[]),
     ),
     "causes": lambda: (
         named(with_steps(build.records(steps=120), exchange_least=lambda least, _: least * np.nan), "one"),
