@@ -69,6 +69,7 @@ def test_last_bucket_is_never_hidden() -> None:
     assert tail_share(1e9) == pytest.approx(25 * 2**20 / 1e9)
     assert tail_share(243.5e6, embedding_bytes=67e6) == pytest.approx(67 / 243.5)
     assert tail_share(1e6) == 1
+    assert tail_share(0.0) == 1
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,8 @@ def test_exchange_every_sixteen_steps_costs_a_sixteenth_and_hides_nothing() -> N
     assert model.speedup(model.every(16)) > 12
     hidden = calibrated(1.05, 1.0, 0.0, 0.0, 0.6e9 / 8, 1e9, tail=0.1)
     assert hidden.every(16).exposed_seconds == pytest.approx(0.6 / 16)
+    dragging = StepCost(1.0, 0.0, 0.0, 1e9 / 8, 1e9, latency_seconds=0.16, drag_seconds=0.32)
+    assert dragging.every(16).exposed_seconds == pytest.approx((1.0 + 0.16 + 0.32) / 16)
 
 
 def test_smaller_buckets_leave_less_for_the_end() -> None:
@@ -134,6 +137,7 @@ def test_what_the_link_does_not_explain_goes_to_latency_first() -> None:
     model = calibrated(3.0, 1.0, 0.1, 0.2, 1e9 / 8, 1e9, round_trip_seconds=0.3)
     assert (model.latency_seconds, model.drag_seconds) == (pytest.approx(0.3), pytest.approx(0.7))
     assert model.compute_seconds == pytest.approx(0.7)
+    assert model.seconds == pytest.approx(3.0)
     short = calibrated(2.1, 1.0, 0.1, 0.2, 1e9 / 8, 1e9, round_trip_seconds=0.3)
     assert (short.latency_seconds, short.drag_seconds) == (pytest.approx(0.1), 0.0)
 
@@ -142,7 +146,10 @@ def test_without_a_measured_link_the_rate_that_was_reached_is_taken() -> None:
     reached = calibrated(3.0, 1.0, 0.0, 0.0, 1e9 / 8, None)
     assert reached.link_bits_per_second == pytest.approx(0.5e9)
     assert reached.seconds == pytest.approx(3.0)
-    assert calibrated(1.0, 1.0, 0.0, 0.0, 1e9 / 8, None).link_bits_per_second == pytest.approx(1e18)
+    hidden = calibrated(4.0, 4.0, 0.0, 0.0, 1e9 / 8, None)
+    assert hidden.wire_seconds == pytest.approx(4e-9), (
+        "next to nothing of the step, as nothing was seen of it"
+    )
 
 
 def test_seconds_that_were_measured_the_wrong_way_round_cost_nothing() -> None:

@@ -474,13 +474,15 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
         lambda: learning(FALLING, [loss - 0.02 * (12 - i) for i, loss in enumerate(FALLING)]),
         LEARNT,
     ),
-    "few-of-both": (lambda: learning(FALLING[:3], FALLING[:3]), LEARNT),
+    "few-of-both": (lambda: learning(FALLING[:3], BACK[:3]), LEARNT),
     "four-of-both": (lambda: learning(BACK[2:6], DOWN[2:6]), LEARNT),
     "five-of-both": (lambda: learning(BACK[1:6], DOWN[1:6], evaluate_every=50), LEARNT),
     "began-best": (
         lambda: learning([2.0, 2.1, 2.05, 2.2, 2.1, 2.15], bleu=[30, 29, 28, 29, 28.5, 28], first=0),
         LEARNT,
     ),
+    "began-best-of-two": (lambda: learning([2.0, 2.1], first=0), ("convergence",)),
+    "nothing": (lambda: build.NOTHING, ("convergence", "duration", "learning_rate", "training_set")),
     "converged-after-its-plan": (
         lambda: learning(
             FALLING, bleu=[25 - 20 * 0.6**i for i in range(12)], schedule="linear", warmup_steps=10
@@ -570,7 +572,7 @@ PAIRS: dict[str, Callable[[], tuple[Records, Records]]] = {
         named(
             build.records(steps=120),
             "fed",
-            data_card=CARD | {"fingerprint": "other", "vocabulary_pieces": 99},
+            data_card=CARD | {"fingerprint": "other", "vocabulary_pieces": 99, "corpora": [{"name": "wmt"}]},
         ),
     ),
     "vocabularies": lambda: (

@@ -38,7 +38,7 @@ def test_two_thirds_of_computing_can_hide_an_exchange() -> None:
     assert (low, high) == (pytest.approx(100 / 3), pytest.approx(100))
 
 
-@pytest.mark.parametrize("port", [10e6, 100e6, 1e9, 10e9, 25e9, 40e9])
+@pytest.mark.parametrize("port", [10e6, 100e6, 1e9, 10e9, 25e9, 40e9, 100e9])
 @pytest.mark.parametrize(("filled", "is_full"), [(0.65, False), (0.75, True), (0.98, True)])
 def test_a_port_below_the_order_is_full_from_seven_tenths_of_its_rate(
     port: float, filled: float, is_full: bool

@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.explain.history import divergence, rise
 from dragoman.measure.records import EvaluationRow, Records, RunFacts
+from tests.explain.by_hand import learning
 
 
 def of(losses: list[float], first: int = 2, **facts: object) -> Records:
@@ -49,6 +50,11 @@ def test_a_loss_that_was_scored_as_no_number_is_a_divergence_and_one_that_was_no
     assert divergence(records) is None
     records.evaluations[-1].eval_loss = float("nan")
     assert divergence(records) == "the last held-out loss was not a finite number"
+
+
+@pytest.mark.parametrize(("losses", "has"), [([2.0, 3.0, 3.0], True), ([2.0, 3.0], False)])
+def test_three_evaluations_are_enough_to_break_down(losses: list[float], has: bool) -> None:
+    assert (divergence(learning(losses, losses)) is not None) == has
 
 
 def test_losses_of_forty_steps_are_enough_to_break_down() -> None:

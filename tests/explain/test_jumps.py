@@ -43,6 +43,11 @@ def test_an_attempt_that_starts_before_the_last_one_ended_betrays_it_too() -> No
     assert jumps.betrayed(records) == pytest.approx([-200.0])
 
 
+def test_an_end_before_the_last_step_betrays_it_too() -> None:
+    records = of([attempt(1, 1000.0, ended=951.0)], [1001.0], [1])
+    assert jumps.betrayed(records) == pytest.approx([-50.0])
+
+
 def test_times_by_a_clock_that_cannot_be_set_betray_nothing() -> None:
     records = of([attempt(1, 1000.0, offset=5.0)], [1001.0, 901.0], [1, 1])
     assert jumps.betrayed(records) == []

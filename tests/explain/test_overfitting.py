@@ -5,6 +5,7 @@ import pytest
 
 from dragoman.explain.overfitting import explain
 from tests.explain import build
+from tests.explain.by_hand import learning
 
 
 def settled(step: np.ndarray) -> np.ndarray:
@@ -54,6 +55,20 @@ def test_level_or_improving_loss_is_not(seed: int) -> None:
 def test_gap_that_widens_at_a_standstill_is_said() -> None:
     finding = explain(build.evaluated(count=30, eval_loss=settled, train_sample_loss=memorised))
     assert "would begin to overfit" in finding.answer
+
+
+@pytest.mark.parametrize(
+    ("half_way", "sample", "is_said"), [(2.015, 1.8, True), (2.025, 1.8, False), (2.015, 1.89, False)]
+)
+def test_a_standstill_is_a_gain_of_under_1_percent_since_half_way(
+    half_way: float, sample: float, is_said: bool
+) -> None:
+    """And a gap that has grown by more than that: from 0.115 half way to 0.2, or to 0.11 only."""
+    records = learning(
+        [3.0, 2.5, 2.2, 2.1, half_way, 2.01, 1.98, 2.0],
+        [2.9, 2.4, 2.1, 2.0, half_way - 0.115, 1.9, 1.9, sample],
+    )
+    assert ("would begin to overfit" in explain(records).answer) == is_said
 
 
 def test_one_unlucky_evaluation_is_no_rise() -> None:

@@ -45,6 +45,10 @@ def test_the_first_three_steps_of_each_attempt_speak_only_where_few_others_do() 
     assert settled(build.records(steps=22)).all()
 
 
+def test_a_step_of_no_seconds_was_not_timed() -> None:
+    assert settled(of(seconds=[0.0, 1.0, np.nan, -1.0, 2.0])).tolist() == [False, True, False, False, True]
+
+
 def test_what_one_slow_rank_costs_is_more_than_what_the_ranks_wait_on_average() -> None:
     """Of four ranks three wait a second for the fourth: 0.75 s on average, and 1 s without it."""
     records = build.records(slow_rank=3, forward=1.0, slow_by=1.625, jitter=0.0, exchange_jitter=0.0)
