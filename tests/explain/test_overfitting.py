@@ -57,6 +57,15 @@ def test_gap_that_widens_at_a_standstill_is_said() -> None:
     assert "would begin to overfit" in finding.answer
 
 
+@pytest.mark.parametrize(("last", "verdict"), [(1.29, "yes"), (1.31, "no")])
+def test_a_rise_is_overfitting_if_the_sample_ends_below_where_it_was_at_the_best(
+    last: float, verdict: str
+) -> None:
+    """Whatever it was shortly before: 1.3 where the held-out loss was best, and now."""
+    down = [2.9, 2.2, 1.7, 1.3, 1.2, 1.25, 1.35 if verdict == "yes" else 1.25, last]
+    assert explain(learning([3.0, 2.4, 2.0, 1.9, 2.0, 2.2, 2.5, 2.8], down)).verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("half_way", "sample", "is_said"), [(2.015, 1.8, True), (2.025, 1.8, False), (2.015, 1.89, False)]
 )
