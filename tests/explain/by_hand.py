@@ -333,6 +333,10 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
         lambda: with_cores(build.records(hosts=1, ranks=4, counted_cores=[0.5] * 4), "6464"),
         DEVICE,
     ),
+    "cores-unknown": (
+        lambda: without(build.records(hosts=1, ranks=4, counted_cores=[0.5] * 4), "hosts"),
+        DEVICE,
+    ),
     "no-phase-says-where": (
         lambda: with_steps(
             build.records(slow_rank=None),
@@ -423,7 +427,7 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
         NETWORK,
     ),
     "late-windows-by-interval": (
-        lambda: by_intervals(build.records(counted_bytes=3.7e8, exchange=0.5)),
+        lambda: by_intervals(build.records(steps=530, counted_bytes=3.7e8, exchange=0.5)),
         NETWORK,
     ),
     "restarted": (restarted, ("duration", "network", "step_time")),

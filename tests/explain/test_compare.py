@@ -108,6 +108,20 @@ def test_scores_made_alike_are_compared() -> None:
     assert better == {"bleu": "b", "eval_loss": "b"}
 
 
+@pytest.mark.parametrize("missing", ["vocabulary", "smoothing"])
+def test_a_loss_that_was_made_in_an_unknown_way_is_not_compared(missing: str) -> None:
+    one, other = build.rich(300, name="one"), build.rich(300, name="other")
+    for records in (one, other):
+        known = {"train.label_smoothing": 0.1} if missing != "smoothing" else {}
+        records.facts.settings = build.SETTINGS | known
+        records.facts.data_card = build.CARD | (
+            {"vocabulary_sha256": "5e1f"} if missing != "vocabulary" else {}
+        )
+    loss = next(row for row in compare(one, other).quality if row.metric == "eval_loss")
+    assert not loss.is_comparable and loss.better is None
+    assert "not known of both" in loss.note
+
+
 def test_phases_recorded_by_cause_in_one_run_only_are_joined() -> None:
     one, other = build.rich(200, name="one"), build.rich(200, name="other", exchange=0.2)
     other.steps["exchange_least"] = np.full(200, np.nan)
