@@ -450,6 +450,7 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
     ),
     "startup-unknown": (lambda: without(build.records(steps=120, reason=None), "events"), ("duration",)),
     "memory-of-two-hosts": (lambda: with_memory(RISING, RISING + 0.03 * GB * SECONDS), ("duration",)),
+    "memory-of-three-hosts": (lambda: with_memory(RISING, RISING, RISING + 9 * GB), ("duration",)),
     "memory-of-one-host": (lambda: with_memory(RISING * 0 + 9 * GB, RISING, total=24 * GB), ("duration",)),
     "memory-in-one-step": (lambda: with_memory(10 * GB + 5 * GB * (SECONDS > 150)), ("duration",)),
     "memory-little": (lambda: with_memory(10 * GB + 1e6 * SECONDS, RISING[:7]), ("duration",)),

@@ -66,3 +66,11 @@ def test_noise_is_that_about_a_curve() -> None:
     random = np.random.default_rng(0)
     x = np.linspace(0, 1, 400)
     assert noise_of(5 * x**2 + 0.1 * random.standard_normal(400)) == pytest.approx(0.1, rel=0.2)
+
+
+def test_noise_shows_in_three_values_and_not_in_two() -> None:
+    assert noise_of(np.array([1.0, 2.0])) == 0
+    assert noise_of(np.array([1.0, 2.0, 3.0])) == 0, "a straight line has none"
+    assert noise_of(np.array([1.0, 2.0, 1.0])) == pytest.approx(2 / 0.6745 / 6**0.5)
+    noise = np.random.default_rng(1).normal(0, 0.3, 4_000)
+    assert noise_of(np.arange(4_000) + noise) == pytest.approx(0.3, rel=0.05)

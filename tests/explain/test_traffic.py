@@ -100,3 +100,23 @@ def test_a_rate_off_a_screen_speaks_where_nothing_was_counted() -> None:
     records.nics = Records(RunFacts()).nics
     records.steps["seconds"] = 2 * records.steps["seconds"]
     assert sent_per_step(records) == pytest.approx(1000.0)
+
+
+def test_intervals_of_one_step_count_too_and_those_of_no_steps_do_not() -> None:
+    records = counted({"eth0": 10.0})
+    records.windows = Records(
+        RunFacts(),
+        windows={
+            "rank": np.array([0.0, 0.0, 1.0, 1.0]),
+            "first_step": np.array([1.0, 2.0, 1.0, 3.0]),
+            "last_step": np.array([1.0, 2.0, 1.0, 2.0]),
+            "sent_bytes": np.array([100.0, 300.0, 500.0, 9e9]),
+            "received_bytes": np.array([1.0, 3.0, 5.0, 9e9]),
+        },
+    ).windows
+    rows = gradient_traffic(records)
+    assert [(row.host, row.sent_bytes, row.received_bytes) for row in rows] == [
+        (0, 200.0, 2.0),
+        (1, 500.0, 5.0),
+    ]
+    assert sent_per_step(records) == pytest.approx(350.0)
