@@ -61,6 +61,19 @@ def test_a_slower_run_that_shared_its_cores_says_so_once_and_with_whom() -> None
     assert "CPU time" not in " ".join(compare(alone, alone).why)
 
 
+@pytest.mark.parametrize(
+    ("share", "other", "is_said"), [(0.92, 1.0, False), (0.85, 0.9, False), (0.75, 0.9, True)]
+)
+def test_a_tenth_less_of_the_cpu_time_that_was_wanted_is_told(
+    share: float, other: float, is_said: bool
+) -> None:
+    """And a tenth less than the other run got."""
+    changes = {"hosts": 1, "ranks": 2}
+    slow = explain_build.records(**changes, forward=0.6, counted_cores=[share] * 2, changes={"name": "slow"})
+    fast = explain_build.records(**changes, counted_cores=[other] * 2, changes={"name": "fast"})
+    assert (f"slow got {share:.0%} of the CPU time" in " ".join(compare(slow, fast).why)) == is_said
+
+
 def test_a_slow_rank_is_named() -> None:
     usual, limping = build.rich(300, name="usual"), build.rich(300, name="limping")
     late = 0.3

@@ -56,3 +56,14 @@ def test_what_one_slow_rank_costs_is_more_than_what_the_ranks_wait_on_average() 
     assert parts is not None and parts.straggler is not None
     assert parts.excess == pytest.approx(4 / 3 * parts.straggler, rel=1e-3)
     assert parts.excess == pytest.approx(1.0, rel=0.01)
+
+
+def test_a_faster_rank_gains_no_more_than_link_and_computing_leave() -> None:
+    """Twice the half second that two ranks wait on average; but only 0.8 s of 2 are neither."""
+    phases = {"forward_mean": [1.2], "forward_least": [0.9], "exchange_mean": [0.8], "exchange_least": [0.3]}
+    parts = step_parts(of(seconds=[2.0], **phases))
+    assert parts is not None
+    assert (parts.link, parts.straggler) == (pytest.approx(0.3), pytest.approx(0.5))
+    assert parts.excess == pytest.approx(0.8)
+    parts = step_parts(of(seconds=[3.0], **phases))
+    assert parts is not None and parts.excess == pytest.approx(1.0)
