@@ -83,6 +83,14 @@ def restarted() -> Records:
     return records
 
 
+def without_placements(first: Run, then: Run) -> Records:
+    """Moved as `build.in_turn` moves it, when attempts did not keep their placement yet."""
+    records = build.in_turn(first, then)
+    for attempt in records.attempts:
+        attempt.placement = {}
+    return records
+
+
 def set_back(records: Records, at: int = 100, seconds: float = 500.0) -> Records:
     """The same run by a wall clock that somebody set back in its midst."""
     records.steps["ended"] = records.steps["ended"] - seconds * (records.steps["step"] > at)
@@ -441,6 +449,7 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
         ),
         ("duration", *WHERE),
     ),
+    "moved-without-a-trace": (lambda: without_placements(Run(steps=140), Run(steps=80, ranks=2)), WHERE),
     "killed": (lambda: build.in_turn(Run(steps=100, reason=None), Run(steps=50, reason=None)), ("duration",)),
     "clock-set-back": (lambda: set_back(build.records(steps=200)), ("duration",)),
     "attempts-unknown": (lambda: without(build.records(steps=120), "attempts"), ("duration",)),
@@ -486,6 +495,8 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
         lambda: learning([2.0, 2.1, 2.05, 2.2, 2.1, 2.15], bleu=[30, 29, 28, 29, 28.5, 28], first=0),
         LEARNT,
     ),
+    "three-of-a-plan": (lambda: learning([5.0, 4.0, 3.5], wanted_steps=2_000), ("convergence",)),
+    "three-of-a-plan-that-rise": (lambda: learning([3.0, 3.02, 3.03], wanted_steps=2_000), ("convergence",)),
     "began-best-of-two": (lambda: learning([2.0, 2.1], first=0), ("convergence",)),
     "nothing": (lambda: build.NOTHING, ("convergence", "duration", "learning_rate", "training_set")),
     "converged-after-its-plan": (

@@ -101,6 +101,22 @@ def test_steps_of_unlike_size_are_compared_by_token() -> None:
     assert found.speed.times_slower == pytest.approx(4)
 
 
+@pytest.mark.parametrize(
+    ("factor", "per"), [(1.015, "step"), (1.025, "1,000 target tokens"), (0.975, "1,000 target tokens")]
+)
+def test_steps_are_alike_in_size_up_to_2_percent(factor: float, per: str) -> None:
+    one, other = build.rich(300, name="one"), build.rich(300, name="other")
+    other.steps["target_tokens"] = other.steps["target_tokens"] * factor
+    assert compare(one, other).speed.per == per
+
+
+@pytest.mark.parametrize(("factor", "slower"), [(1.015, None), (1.025, "b"), (0.975, "a")])
+def test_runs_are_about_as_fast_up_to_2_percent(factor: float, slower: str | None) -> None:
+    one, other = build.rich(300, name="one"), build.rich(300, name="other")
+    other.steps["seconds"] = other.steps["seconds"] * factor
+    assert compare(one, other).speed.slower == slower
+
+
 def test_settings_ranks_and_hosts_that_differ_are_listed() -> None:
     one, other = build.rich(300, name="one"), build.rich(300, name="other")
     other.facts.settings = {**build.SETTINGS, "sync.wire": "bf16"}

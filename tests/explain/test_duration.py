@@ -149,6 +149,18 @@ def test_an_old_attempt_that_begins_before_the_last_ended_is_a_jump() -> None:
     assert numbers["restart_seconds"] == 0
 
 
+def test_without_attempts_a_run_lasts_from_its_first_step_to_its_last_record() -> None:
+    steps = {
+        "step": np.arange(1.0, 4),
+        "seconds": np.array([2.0, 1.0, 1.0]),
+        "ended": np.array([10.0, 11, 15]),
+    }
+    records = Records(RunFacts(), steps=steps)
+    assert explain(records).numbers["wall_seconds"] == 7
+    records.events = [Event(time=20.0, attempt=1, step=3, kind="checkpoint", seconds=3.0)]
+    assert explain(records).numbers["wall_seconds"] == 15
+
+
 @pytest.mark.parametrize("missing", ["step", "seconds"])
 def test_steps_without_numbers_or_seconds_and_without_times_tell_no_duration(missing: str) -> None:
     steps = {"step": np.arange(1.0, 11), "seconds": np.ones(10)}

@@ -66,6 +66,16 @@ def test_a_rise_is_overfitting_if_the_sample_ends_below_where_it_was_at_the_best
     assert explain(learning([3.0, 2.4, 2.0, 1.9, 2.0, 2.2, 2.5, 2.8], down)).verdict == verdict
 
 
+@pytest.mark.parametrize(("more", "is_said"), [(0.4, False), (0.6, True)])
+def test_bleu_that_gains_half_a_point_after_the_best_loss_still_rises(more: float, is_said: bool) -> None:
+    """The median of the last three against the best until then, which one lucky score does not change."""
+    bleu = [10.0, 15.0, 20.0, 19.0, 18.0, 20.0 + more, 25.0, 19.0]
+    records = learning(
+        [3.0, 2.4, 2.0, 1.9, 2.0, 2.2, 2.5, 2.8], [2.9, 2.2, 1.7, 1.3, 1.2, 1.1, 1.0, 0.9], bleu
+    )
+    assert ("BLEU" in explain(records).answer) == is_said
+
+
 @pytest.mark.parametrize(
     ("half_way", "sample", "is_said"), [(2.015, 1.8, True), (2.025, 1.8, False), (2.015, 1.89, False)]
 )
