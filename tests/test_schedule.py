@@ -44,6 +44,18 @@ def test_without_warm_up_the_first_update_is_near_the_peak(schedule: str) -> Non
     assert learning_rate(0, config, 512) == pytest.approx(0.5, rel=2e-3)
 
 
+@pytest.mark.parametrize("schedule", ["transformer", "inverse_sqrt"])
+def test_without_warm_up_the_rate_falls_with_the_root_of_the_update(schedule: str) -> None:
+    config = Train(schedule=schedule, rate=0.5, warmup_steps=0)  # type: ignore[arg-type]
+    assert [rate / 0.5 for rate in rates(config, 9, width=1)[::4]] == pytest.approx([1, 5**-0.5, 1 / 3])
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_warm_up_of_all_steps_but_one_still_ends_at_nothing(schedule: str) -> None:
+    config = Train(schedule=schedule, rate=0.5, warmup_steps=10, steps=11)  # type: ignore[arg-type]
+    assert rates(config, 11)[-2:] == pytest.approx([0.5, 0.0])
+
+
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_linear_and_cosine_end_at_nothing(schedule: str) -> None:
     config = Train(schedule=schedule, rate=0.5, warmup_steps=10, steps=110)  # type: ignore[arg-type]

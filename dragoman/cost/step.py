@@ -136,7 +136,6 @@ class StepCost:
             wire_bytes=self.wire_bytes * share,
             latency_seconds=self.latency_seconds * share,
             drag_seconds=self.drag_seconds * share,
-            window_seconds=0.0,
             tail=1.0,
         )
 

@@ -65,7 +65,7 @@ def rise(values: np.ndarray) -> float:
 
     The lower of the last two values decides, so that one bad evaluation does not count as a rise.
     """
-    if len(values) < 4 or values.argmin() >= len(values) - 2:
+    if len(values) < 4:
         return 0.0
     best, last = values.min(), values[-2:].min()
     limit = max(RISE_IN_NOISE * noise_of(values), RISE_SHARE * abs(best))

@@ -114,7 +114,7 @@ def _within(seconds: np.ndarray, phases: dict[str, np.ndarray], waited: np.ndarr
     beside = np.clip(over, 0.0, np.maximum(np.nan_to_num(waited), 0.0))
     phases = phases | {"exchange": phases["exchange"] - beside}
     total = np.nansum(list(phases.values()), axis=0)
-    shorter = np.minimum(1.0, seconds / np.maximum(total, seconds))
+    shorter = seconds / np.maximum(total, seconds)
     return {name: values * shorter for name, values in phases.items()}
 
 

@@ -210,6 +210,22 @@ def test_padding_is_under_6_percent(real_windows: None) -> None:
     assert padded_share(Batches(data, StepSize(4_096, 4_096), seed=1), data.train) < 0.06
 
 
+def test_source_lengths_do_not_jump_where_the_target_length_changes(real_windows: None) -> None:
+    """The sources of target length 3 get longer towards the border, those of 4 shorter after it."""
+    data = of_lengths([*range(1, 21)] * 2, [3] * 20 + [4] * 20)
+    for step in epoch(Batches(data, StepSize(40, 8, "pairs"), seed=1)):
+        for microbatch in step.microbatches:
+            lengths_ = data.train.source.lengths(microbatch).astype(int)
+            assert len(lengths_) == 8 and np.ptp(lengths_) < 8
+
+
+def test_windows_are_of_equal_size_and_none_is_left_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "WINDOW_PAIRS", 20)
+    steps = epoch(Batches(of_lengths([2] * 50, [2] * 50), StepSize(100, 100, "pairs"), seed=1))
+    assert [step.pairs for step in steps] == [25, 25]
+    assert [step.next for step in steps] == [Position(0, 1), Position(1)]
+
+
 def test_microbatches_of_a_step_are_not_all_short_or_all_long(real_windows: None) -> None:
     data = large()
     means = []

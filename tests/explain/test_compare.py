@@ -62,6 +62,19 @@ def test_a_slower_run_that_shared_its_cores_says_so_once_and_with_whom() -> None
     assert len(compare(alone, alone).why) == 1
 
 
+@pytest.mark.parametrize(
+    ("share", "other", "is_said"), [(0.92, 1.0, False), (0.85, 0.9, False), (0.75, 0.9, True)]
+)
+def test_a_tenth_less_of_the_cpu_time_that_was_wanted_is_told(
+    share: float, other: float, is_said: bool
+) -> None:
+    """And a tenth less than the other run got."""
+    changes = {"hosts": 1, "ranks": 2}
+    slow = explain_build.records(**changes, forward=0.6, counted_cores=[share] * 2, changes={"name": "slow"})
+    fast = explain_build.records(**changes, counted_cores=[other] * 2, changes={"name": "fast"})
+    assert (f"slow got {share:.0%} of the CPU time" in " ".join(compare(slow, fast).why)) == is_said
+
+
 def test_a_slow_rank_is_named() -> None:
     usual, limping = build.rich(300, name="usual"), build.rich(300, name="limping")
     late = 0.3
@@ -91,6 +104,22 @@ def test_steps_of_unlike_size_are_compared_by_token() -> None:
     assert found.speed.times_slower == pytest.approx(4)
 
 
+@pytest.mark.parametrize(
+    ("factor", "per"), [(1.015, "step"), (1.025, "1,000 target tokens"), (0.975, "1,000 target tokens")]
+)
+def test_steps_are_alike_in_size_up_to_2_percent(factor: float, per: str) -> None:
+    one, other = build.rich(300, name="one"), build.rich(300, name="other")
+    other.steps["target_tokens"] = other.steps["target_tokens"] * factor
+    assert compare(one, other).speed.per == per
+
+
+@pytest.mark.parametrize(("factor", "slower"), [(1.015, None), (1.025, "b"), (0.975, "a")])
+def test_runs_are_about_as_fast_up_to_2_percent(factor: float, slower: str | None) -> None:
+    one, other = build.rich(300, name="one"), build.rich(300, name="other")
+    other.steps["seconds"] = other.steps["seconds"] * factor
+    assert compare(one, other).speed.slower == slower
+
+
 def test_settings_ranks_and_hosts_that_differ_are_listed() -> None:
     one, other = build.rich(300, name="one"), build.rich(300, name="other")
     other.facts.settings = {**build.SETTINGS, "sync.wire": "bf16"}
@@ -109,6 +138,20 @@ def test_scores_made_alike_are_compared() -> None:
     other.evaluations[-1].eval_loss = 1.5
     better = {row.metric: row.better for row in compare(one, other).quality}
     assert better == {"bleu": "b", "eval_loss": "b"}
+
+
+@pytest.mark.parametrize("missing", ["vocabulary", "smoothing"])
+def test_a_loss_that_was_made_in_an_unknown_way_is_not_compared(missing: str) -> None:
+    one, other = build.rich(300, name="one"), build.rich(300, name="other")
+    for records in (one, other):
+        known = {"train.label_smoothing": 0.1} if missing != "smoothing" else {}
+        records.facts.settings = build.SETTINGS | known
+        records.facts.data_card = build.CARD | (
+            {"vocabulary_sha256": "5e1f"} if missing != "vocabulary" else {}
+        )
+    loss = next(row for row in compare(one, other).quality if row.metric == "eval_loss")
+    assert not loss.is_comparable and loss.better is None
+    assert "not known of both" in loss.note
 
 
 def test_phases_recorded_by_cause_in_one_run_only_are_joined() -> None:

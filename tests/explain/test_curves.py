@@ -73,3 +73,11 @@ def test_evaluations_before_the_rate_left_zero_are_no_part_of_a_curve() -> None:
     steps, still = np.arange(1.0, 9.0), np.array([0.0, 16.0])
     rate_of_zero = Course(8, None, "more", 16, Place(0.0, 0.0), still, np.zeros(2), np.zeros(2))
     assert extrapolate(steps, 5.0 - 0.1 * steps, rises=False, course=rate_of_zero) is None
+
+
+def test_noise_shows_in_three_values_and_not_in_two() -> None:
+    assert noise_of(np.array([1.0, 2.0])) == 0
+    assert noise_of(np.array([1.0, 2.0, 3.0])) == 0, "a straight line has none"
+    assert noise_of(np.array([1.0, 2.0, 1.0])) == pytest.approx(2 / 0.6745 / 6**0.5)
+    noise = np.random.default_rng(1).normal(0, 0.3, 4_000)
+    assert noise_of(np.arange(4_000) + noise) == pytest.approx(0.3, rel=0.05)

@@ -136,6 +136,12 @@ def test_straggler_that_waits_for_its_data_is_called_that() -> None:
     assert not lacking(str(slowest), "rank 1", "host0")
 
 
+def test_straggler_whose_waiting_for_data_is_not_known_computes() -> None:
+    records = build.records(slow_rank=1, slow_by=1.5)
+    records.windows["data"] = records.windows["data"] * np.nan
+    assert "rank 1 on host0, which computes 1.5 x" in explain(records).answer
+
+
 def test_straggler_is_found_without_windows() -> None:
     records = build.records(slow_rank=2, slow_by=1.8)
     records.windows = Records(RunFacts()).windows

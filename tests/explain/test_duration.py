@@ -151,3 +151,31 @@ def test_an_old_attempt_that_begins_before_the_last_ended_is_a_jump() -> None:
     assert numbers["clock_jump_seconds"] == pytest.approx(165 - 3600 - 85)
     assert 180 <= numbers["wall_seconds"] <= 272
     assert numbers["restart_seconds"] == 0
+
+
+def test_without_attempts_a_run_lasts_from_its_first_step_to_its_last_record() -> None:
+    steps = {
+        "step": np.arange(1.0, 4),
+        "seconds": np.array([2.0, 1.0, 1.0]),
+        "ended": np.array([10.0, 11, 15]),
+    }
+    records = Records(RunFacts(), steps=steps)
+    assert explain(records).numbers["wall_seconds"] == 7
+    records.events = [Event(time=20.0, attempt=1, step=3, kind="checkpoint", seconds=3.0)]
+    assert explain(records).numbers["wall_seconds"] == 15
+
+
+@pytest.mark.parametrize("missing", ["step", "seconds"])
+def test_steps_without_numbers_or_seconds_and_without_times_tell_no_duration(missing: str) -> None:
+    steps = {"step": np.arange(1.0, 11), "seconds": np.ones(10)}
+    assert explain(Records(RunFacts(), steps=steps)).numbers["training_seconds"] == 10
+    del steps[missing]
+    assert explain(Records(RunFacts(), steps=steps)).verdict == "unknown"
+
+
+def test_evaluations_inside_the_seconds_of_steps_are_taken_off_where_they_were_timed() -> None:
+    steps = {"step": np.arange(1.0, 11), "seconds": np.ones(10)}
+    records = Records(RunFacts(source="fairseq", seconds_include_evaluations=True), steps=steps)
+    assert explain(records).numbers["training_seconds"] == 10
+    records.events = [Event(time=5.0, attempt=1, step=5, kind="evaluation", seconds=3.0)]
+    assert explain(records).numbers["training_seconds"] == 7

@@ -7,20 +7,9 @@ from dragoman.explain import duration
 from dragoman.explain.memory import Growth, growth
 from dragoman.measure.records import Records
 from tests.explain import build
+from tests.explain.by_hand import with_memory
 
 GB = 1e9
-
-
-def with_memory(*hosts: np.ndarray, total: float = 64 * GB) -> Records:
-    """Each host's memory in use, a row per second from the first step on."""
-    records = build.records(changes={"host_memory_bytes": [total] * len(hosts)})
-    records.hosts = {
-        "host": np.concatenate([np.full(len(memory), number) for number, memory in enumerate(hosts)]),
-        "time": np.concatenate([build.BEGAN + 10 + np.arange(len(memory)) for memory in hosts]),
-        "span": np.ones(sum(map(len, hosts))),
-        "memory_bytes": np.concatenate(hosts),
-    }
-    return Records(records.facts, records.attempts, records.steps, events=records.events, hosts=records.hosts)
 
 
 def found(records: Records) -> Growth:
@@ -49,6 +38,12 @@ def test_a_steady_rise_is_told_with_the_time_at_which_memory_is_full() -> None:
     assert str(grown) in finding.answer
     assert finding.numbers["memory_growth"]["host"] == "host1"
     assert any("host1" in advice for advice in finding.advice)
+
+
+def test_a_rise_may_be_small_in_each_quarter_of_the_run() -> None:
+    """3 GB of 64 in all: 4.7 %, of which no quarter has 2."""
+    grown = found(with_memory(10 * GB + 0.01 * GB * SECONDS))
+    assert grown.bytes_per_second == pytest.approx(0.01 * GB)
 
 
 def test_the_host_that_is_full_first_is_named() -> None:

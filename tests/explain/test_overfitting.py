@@ -5,6 +5,7 @@ import pytest
 
 from dragoman.explain.overfitting import explain
 from tests.explain import build
+from tests.explain.by_hand import learning
 from tests.explain.sentences import wording
 from tests.facts import lacking
 
@@ -60,6 +61,39 @@ def test_gap_that_widens_at_a_standstill_is_said() -> None:
     )
     assert (later.verdict, early.verdict) == ("no", "no")
     assert wording(later.answer) != wording(early.answer)
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(1.29, "yes"), (1.31, "no")])
+def test_a_rise_is_overfitting_if_the_sample_ends_below_where_it_was_at_the_best(
+    last: float, verdict: str
+) -> None:
+    """Whatever it was shortly before: 1.3 where the held-out loss was best, and now."""
+    down = [2.9, 2.2, 1.7, 1.3, 1.2, 1.25, 1.35 if verdict == "yes" else 1.25, last]
+    assert explain(learning([3.0, 2.4, 2.0, 1.9, 2.0, 2.2, 2.5, 2.8], down)).verdict == verdict
+
+
+@pytest.mark.parametrize(("more", "is_said"), [(0.4, False), (0.6, True)])
+def test_bleu_that_gains_half_a_point_after_the_best_loss_still_rises(more: float, is_said: bool) -> None:
+    """The median of the last three against the best until then, which one lucky score does not change."""
+    bleu = [10.0, 15.0, 20.0, 19.0, 18.0, 20.0 + more, 25.0, 19.0]
+    records = learning(
+        [3.0, 2.4, 2.0, 1.9, 2.0, 2.2, 2.5, 2.8], [2.9, 2.2, 1.7, 1.3, 1.2, 1.1, 1.0, 0.9], bleu
+    )
+    assert ("BLEU" in explain(records).answer) == is_said
+
+
+@pytest.mark.parametrize(
+    ("half_way", "sample", "is_said"), [(2.015, 1.8, True), (2.025, 1.8, False), (2.015, 1.89, False)]
+)
+def test_a_standstill_is_a_gain_of_under_1_percent_since_half_way(
+    half_way: float, sample: float, is_said: bool
+) -> None:
+    """And a gap that has grown by more than that: from 0.115 half way to 0.2, or to 0.11 only."""
+    records = learning(
+        [3.0, 2.5, 2.2, 2.1, half_way, 2.01, 1.98, 2.0],
+        [2.9, 2.4, 2.1, 2.0, half_way - 0.115, 1.9, 1.9, sample],
+    )
+    assert ("would begin to overfit" in explain(records).answer) == is_said
 
 
 def test_one_unlucky_evaluation_is_no_rise() -> None:
