@@ -102,12 +102,12 @@ def ladder(first: Training, doublings: int) -> list[Training]:
 
 
 CHOSEN_ON = [
-    training
-    for schedule in ("linear", "constant", "cosine", "inverse_sqrt", "transformer")
-    for corpus in ("multi30k", "demo")
-    for training in ladder(Training(corpus, schedule, 240), 2)
-]
-VERIFIED_ON = [
+    *(
+        training
+        for schedule in ("linear", "constant", "cosine", "inverse_sqrt", "transformer")
+        for corpus in ("multi30k", "demo")
+        for training in ladder(Training(corpus, schedule, 240), 2)
+    ),
     *ladder(Training("demo", "linear", 200, seed=2, rate=0.006, warmup=60), 2),
     *ladder(Training("multi30k", "cosine", 300, seed=2, rate=0.006), 2),
     *ladder(Training("multi30k", "inverse_sqrt", 400, seed=2, rate=0.006), 1),
@@ -119,6 +119,16 @@ VERIFIED_ON = [
     *ladder(Training("multi30k", "constant", 300, seed=3, rate=0.003), 1),
     *ladder(Training("multi30k", "transformer", 300, seed=4, rate=0.003, warmup=150), 1),
     *ladder(Training("demo", "inverse_sqrt", 300, seed=4, rate=0.003), 1),
+]
+VERIFIED_ON = [
+    *ladder(Training("demo", "inverse_sqrt", 300, seed=5, rate=0.006), 1),
+    *ladder(Training("multi30k", "linear", 300, seed=6, rate=0.005), 1),
+    *ladder(Training("little", "constant", 300, seed=5, rate=0.003), 1),
+    *ladder(Training("demo", "cosine", 300, seed=6, rate=0.005), 1),
+    *ladder(Training("multi30k", "transformer", 300, seed=7, rate=0.005, warmup=80), 1),
+    *ladder(Training("demo", "linear", 400, seed=7, width=80), 1),
+    *ladder(Training("multi30k", "constant", 300, seed=8, rate=0.004, optimizer="adamw"), 1),
+    *ladder(Training("little", "cosine", 300, seed=8, rate=0.005), 1),
 ]
 TRAININGS = [*CHOSEN_ON, *VERIFIED_ON]
 

@@ -31,8 +31,8 @@ TEMPER = 0.5  # weight of the points' evidence: their errors are correlated, as 
 FREEDOM = 2.5  # parameters that a fit takes from the points: limit, fall, and part of a member
 # Learning follows such curves only approximately. One standard deviation, as a share of a change (measured by
 # benchmarks/convergence.py): small if little is still to come, larger if it is as much as was seen.
-LEAST_DOUBT = 0.08
-DOUBT_OF_MUCH = 0.4
+LEAST_DOUBT = 0.15
+DOUBT_OF_MUCH = 0.5
 # Learning starts slowly, and such a curve does not. Points before this share of the way from the first value
 # to the best are left out, and so are those in the first tenth of the area.
 BEGUN = 0.2

@@ -34,7 +34,7 @@ BLEU_RUN_NOISE = 0.3
 POWERS = (0.0, 1.0, 2.0, 3.0)  # of a token's probability
 # One standard deviation as a share of BLEU's gain, doubled where the gain is as large as what was seen: such
 # lines are not quite straight (measured by benchmarks/convergence.py).
-SLOPE_DOUBT = 0.25
+SLOPE_DOUBT = 0.3
 
 
 @dataclass(frozen=True)
