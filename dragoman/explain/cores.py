@@ -85,7 +85,7 @@ def _mean(values: dict[int, float]) -> float:
 def _not_stolen(records: Records) -> float:
     """Of the time that the kernel counts as run, the part in which a virtual machine really ran."""
     stolen, used = mean(records.hosts["stolen_share"]), mean(records.hosts["cpu_share"])
-    return 1.0 if not stolen or not used else 1 - min(1.0, stolen / max(used, stolen))
+    return 1.0 if not stolen or not used else 1 - stolen / max(used, stolen)
 
 
 def programs(records: Records) -> list[CoreUser]:

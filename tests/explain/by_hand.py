@@ -650,6 +650,10 @@ PAIRS: dict[str, Callable[[], tuple[Records, Records]]] = {
         named(with_steps(build.records(steps=120), exchange_least=lambda least, _: least * np.nan), "one"),
         named(build.records(steps=120, exchange=0.5), "other"),
     ),
+    "mean-unknown": lambda: (
+        named(with_steps(build.records(steps=120), exchange_mean=lambda mean, _: mean * np.nan), "one"),
+        named(build.records(steps=120, exchange=0.5), "other"),
+    ),
     "phases-unknown": lambda: (build.foreign(), named(build.records(steps=120), "ours")),
     "steps-unknown": lambda: (build.NOTHING, named(build.records(steps=120), "ours")),
     "moved": lambda: (

@@ -46,6 +46,13 @@ def test_a_rise_may_be_small_in_each_quarter_of_the_run() -> None:
     assert grown.bytes_per_second == pytest.approx(0.01 * GB)
 
 
+def test_two_rows_of_each_quarter_are_enough() -> None:
+    """Beside the four of the first steps, which are still settling."""
+    steep = 10 * GB + GB * SECONDS
+    assert found(with_memory(steep[: 4 + 8])).bytes_per_second == pytest.approx(GB)
+    assert growth(with_memory(steep[: 4 + 7])) is None
+
+
 def test_the_host_that_is_full_first_is_named() -> None:
     grown = found(with_memory(RISING, 10 * GB + 0.05 * GB * SECONDS, LEVEL))
     assert (grown.host, grown.also) == ("host1", 1)
