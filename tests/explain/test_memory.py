@@ -7,9 +7,7 @@ from dragoman.explain import duration
 from dragoman.explain.memory import Growth, growth
 from dragoman.measure.records import Records
 from tests.explain import build
-from tests.explain.by_hand import with_memory
-
-GB = 1e9
+from tests.explain.altered import GB, RISING, SECONDS, with_memory
 
 
 def found(records: Records) -> Growth:
@@ -18,9 +16,7 @@ def found(records: Records) -> Growth:
     return grown
 
 
-SECONDS = np.arange(300.0)
 NOISE = 0.05 * GB * np.sin(SECONDS)
-RISING = 10 * GB + 0.02 * GB * SECONDS + NOISE
 LEVEL = 10 * GB + NOISE
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from dragoman.explain.overfitting import explain
 from tests.explain import build
-from tests.explain.by_hand import learning
+from tests.explain.altered import learning
 
 
 def settled(step: np.ndarray) -> np.ndarray:
