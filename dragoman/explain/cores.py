@@ -83,7 +83,7 @@ def _mean(values: dict[int, float]) -> float:
 def _not_stolen(records: Records) -> float:
     """Returns the share of the CPU time counted by a virtual machine's kernel in which it really ran."""
     stolen, used = mean(records.hosts["stolen_share"]), mean(records.hosts["cpu_share"])
-    return 1.0 if not stolen or not used else 1 - min(1.0, stolen / max(used, stolen))
+    return 1.0 if not stolen or not used else 1 - stolen / max(used, stolen)
 
 
 def programs(records: Records) -> list[CoreUser]:

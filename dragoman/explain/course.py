@@ -165,7 +165,7 @@ def _without_plan(last: int, steps: np.ndarray, rates: np.ndarray) -> Course:
     way: Way = "anew" if rates[-1] <= RUN_DOWN * rates.max() else "more"
     area = _sums(steps, rates)[-1]
     later = 2 * area if way == "anew" else area + last * rates[-1]
-    steps = np.concatenate((steps, [max(2.0 * last, steps[-1] + 1)]))
+    steps = np.concatenate((steps, [2.0 * last]))
     rates = np.concatenate((rates, rates[-1:]))
     return _course(last, None, way, 2 * last, steps, rates, Place(later, rates[-1]))
 

@@ -165,6 +165,12 @@ def test_without_attempts_a_run_lasts_from_its_first_step_to_its_last_record() -
     assert explain(records).numbers["wall_seconds"] == 15
 
 
+def test_what_is_left_goes_at_the_pace_of_the_newest_200_steps() -> None:
+    records = build.records(reason=None, wanted_steps=500, evaluation_seconds=0.0, checkpoint_seconds=0.0)
+    records.steps["seconds"] = np.where(records.steps["step"] > 200, 2.0, 1.0)
+    assert explain(records).numbers["eta_seconds"] == pytest.approx(200.0)
+
+
 @pytest.mark.parametrize("missing", ["step", "seconds"])
 def test_steps_without_numbers_or_seconds_and_without_times_tell_no_duration(missing: str) -> None:
     steps = {"step": np.arange(1.0, 11), "seconds": np.ones(10)}

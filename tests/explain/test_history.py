@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.explain.history import divergence, rise
 from dragoman.measure.records import EvaluationRow, Records, RunFacts
-from tests.explain.by_hand import learning
+from tests.explain.altered import learning
 
 
 def of(losses: list[float], first: int = 2, **facts: object) -> Records:

@@ -7,9 +7,7 @@ from dragoman.explain import duration
 from dragoman.explain.memory import Growth, growth
 from dragoman.measure.records import Records
 from tests.explain import build
-from tests.explain.by_hand import with_memory
-
-GB = 1e9
+from tests.explain.altered import GB, RISING, SECONDS, with_memory
 
 
 def found(records: Records) -> Growth:
@@ -18,9 +16,7 @@ def found(records: Records) -> Growth:
     return grown
 
 
-SECONDS = np.arange(300.0)
 NOISE = 0.05 * GB * np.sin(SECONDS)
-RISING = 10 * GB + 0.02 * GB * SECONDS + NOISE
 LEVEL = 10 * GB + NOISE
 
 
@@ -44,6 +40,13 @@ def test_a_rise_may_be_small_in_each_quarter_of_the_run() -> None:
     """3 GB of 64 in all: 4.7 %, of which no quarter has 2."""
     grown = found(with_memory(10 * GB + 0.01 * GB * SECONDS))
     assert grown.bytes_per_second == pytest.approx(0.01 * GB)
+
+
+def test_two_rows_of_each_quarter_are_enough() -> None:
+    """Beside the four of the first steps, which are still settling."""
+    steep = 10 * GB + GB * SECONDS
+    assert found(with_memory(steep[: 4 + 8])).bytes_per_second == pytest.approx(GB)
+    assert growth(with_memory(steep[: 4 + 7])) is None
 
 
 def test_the_host_that_is_full_first_is_named() -> None:

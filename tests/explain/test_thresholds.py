@@ -32,6 +32,14 @@ def test_without_windows_a_rank_is_slow_if_it_is_the_slowest_in_three_steps_of_f
     assert (straggler(records) is not None) == is_told
 
 
+@pytest.mark.parametrize(("data", "is_data"), [(0.4, False), (0.6, True)])
+def test_a_rank_waits_for_data_if_most_of_its_lateness_is_that(data: float, is_data: bool) -> None:
+    """It is a second late: so much of it by its data, the rest by computing."""
+    slow_by = 1 + (1 - data) / 0.9
+    found = straggler(build.records(slow_rank=1, slow_by=slow_by, slow_data=data, jitter=0.0))
+    assert found is not None and found.waits_for_data == is_data
+
+
 @pytest.mark.parametrize(("factor", "told"), [(0.83, True), (0.87, False), (1.13, False), (1.17, True)])
 def test_15_percent_more_or_less_is_a_mismatch(factor: float, told: bool) -> None:
     records = build.records(counted_bytes=factor * build.Run().wire_bytes)
