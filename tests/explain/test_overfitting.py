@@ -5,13 +5,9 @@ import pytest
 
 from dragoman.explain.overfitting import explain
 from tests.explain import build
-<<<<<<< HEAD
-from tests.explain.by_hand import learning
+from tests.explain.altered import learning
 from tests.explain.sentences import wording
 from tests.facts import lacking
-=======
-from tests.explain.altered import learning
->>>>>>> mutants
 
 
 def settled(step: np.ndarray) -> np.ndarray:
