@@ -366,7 +366,11 @@ PAIRS: dict[str, Callable[[], tuple[Records, Records]]] = {
     ),
     "vocabularies": lambda: (
         named(build.records(steps=120, **SCORED), "one"),
-        named(build.records(steps=120, **SCORED), "other", data_card=CARD | {"vocabulary_sha256": "77"}),
+        named(
+            build.records(steps=120, **SCORED),
+            "other",
+            data_card=CARD | {"vocabulary_sha256": "77", "vocabulary_pieces": 16_000},
+        ),
     ),
     "smoothing": lambda: (
         named(build.records(steps=120, **SCORED), "one"),

@@ -136,6 +136,12 @@ def test_straggler_that_waits_for_its_data_is_called_that() -> None:
     assert not lacking(str(slowest), "rank 1", "host0")
 
 
+def test_data_that_all_ranks_wait_for_makes_none_of_them_late() -> None:
+    assert (
+        "rank 1 on host0, which computes" in explain(build.records(slow_rank=1, slow_by=2.0, data=0.5)).answer
+    )
+
+
 def test_straggler_whose_waiting_for_data_is_not_known_computes() -> None:
     records = build.records(slow_rank=1, slow_by=1.5)
     records.windows["data"] = records.windows["data"] * np.nan
