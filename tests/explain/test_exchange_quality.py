@@ -49,7 +49,7 @@ def held_against(eval_loss: object, *ways: tuple[int, str]) -> tuple[float, floa
     return loss, expected, wording(note)
 
 
-@pytest.mark.parametrize("lost", [0.1, 0.5])
+@pytest.mark.parametrize("lost", [0.2, 0.5])
 def test_a_loss_is_held_against_the_curve_of_plain_training(lost: float) -> None:
     def hindered(step: np.ndarray) -> np.ndarray:
         return falling(step) + lost * (step > 12_000)
