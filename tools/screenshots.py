@@ -21,7 +21,7 @@ from tests.serve import browser  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 WIDTH = 1000
-SENTENCES = "Did the brave grandmother hear the woman?\nThe old teacher gives the child a red book."
+SENTENCES = "Did the brave grandmother hear the woman?\nThe sick gardener started to sleep in the garden."
 START_SECONDS = 60
 
 

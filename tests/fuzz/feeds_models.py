@@ -17,6 +17,7 @@ from dragoman.measure import database
 from dragoman.model import Transformer
 from dragoman.report import write
 from dragoman.rundir import RunFolder
+from dragoman.sync.topology import Placement, Topology
 from dragoman.sync.world import World
 from dragoman.train import optimizer, resume
 from dragoman.train.state import State
@@ -68,7 +69,8 @@ def _translate_with(run: RunFolder) -> None:
 
 def _resume(run: RunFolder, state: State) -> None:
     saved_state.verify(run.checkpoint(1))
-    resume.restore(state, run, 1, [0], _Alone(0, 1, 0, 1, torch.device("cpu")))
+    alone = _Alone(0, 1, 0, 1, torch.device("cpu"))
+    resume.restore(state, run, 1, Placement(alone, Topology(["here"], [0], ["lo"])))
     state.best()
 
 
