@@ -126,9 +126,6 @@ VERIFIED_ON = [
     *ladder(Training("little", "constant", 300, seed=5, rate=0.003), 1),
     *ladder(Training("demo", "cosine", 300, seed=6, rate=0.005), 1),
     *ladder(Training("multi30k", "transformer", 300, seed=7, rate=0.005, warmup=80), 1),
-    *ladder(Training("demo", "linear", 400, seed=7, width=80), 1),
-    *ladder(Training("multi30k", "constant", 300, seed=8, rate=0.004, optimizer="adamw"), 1),
-    *ladder(Training("little", "cosine", 300, seed=8, rate=0.005), 1),
 ]
 TRAININGS = [*CHOSEN_ON, *VERIFIED_ON]
 
