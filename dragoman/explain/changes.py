@@ -88,6 +88,13 @@ def lasting_changes(records: Records) -> list[Change]:
     return sorted(largest, key=lambda change: change.step)
 
 
+def exchange_slowed(records: Records) -> bool:
+    """Whether the exchange became slower for good during the run, after its link was measured."""
+    return any(
+        change.part == EXCHANGE and change.after > change.before for change in lasting_changes(records)
+    )
+
+
 def _rows(records: Records) -> np.ndarray:
     """Returns rows of the table of steps in comparable groups: single steps, or DiLoCo's rounds."""
     way = records.facts.way

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman import format_units
 from dragoman.explain.bounds_from_link import from_link
-from dragoman.explain.changes import CHANGES_EVIDENCE, EXCHANGE, Change, lasting_changes
+from dragoman.explain.changes import CHANGES_EVIDENCE, EXCHANGE, Change, exchange_slowed, lasting_changes
 from dragoman.explain.counterfactual import (
     BOTTLENECK,
     NEGLIGIBLE,
@@ -138,7 +138,8 @@ def _answer(records: Records, parts: StepParts, without: WithoutExchange) -> str
     if moved := expected_bytes(records) or sent_per_step(records):
         moves = f"moves {format_units.size(moved)} per step out of each host"
         moves += f" by {records.facts.way}" if records.facts.source == "dragoman" else ""
-        moves += f" over a link measured at {format_units.rate(rate)}" if rate else ""
+        when = " before it slowed down" if exchange_slowed(records) else ""
+        moves += f" over a link measured at {format_units.rate(rate)}{when}" if rate else ""
     if parts.link is not None:
         share = format_units.share(parts.link / parts.seconds)
         text += f" Ranks spent {share} of each step in the exchange{f', which {moves}' if moves else ''}."

@@ -6,6 +6,7 @@ import numpy as np
 
 from dragoman import format_units
 from dragoman.explain.burst_samples import Bursts, bursts
+from dragoman.explain.changes import exchange_slowed
 from dragoman.explain.counterfactual import (
     WORTH_TRYING,
     cost,
@@ -116,6 +117,8 @@ def correlation(a: np.ndarray, b: np.ndarray) -> float | None:
 
 
 def _faster_link(records: Records, parts: StepParts) -> tuple[str, float] | None:
+    if exchange_slowed(records):  # the rate that was measured is no longer that of the link
+        return None
     without = without_exchange(records, parts)
     model = cost(records, parts, without) if without else None
     return faster_link(records, model) if model else None

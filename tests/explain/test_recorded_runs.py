@@ -49,3 +49,11 @@ def test_a_recorded_run_is_small_and_names_no_machine(path: Path) -> None:
     with closing(sqlite3.connect(path)) as kept:
         written = "\n".join(kept.iterdump())  # as text: a float may hold any byte
     assert not re.search(r"[\"']/\w", written), "a path from the root of somebody's machine"
+
+
+@pytest.mark.parametrize(("name", "is_judged"), [("slow-link-1", True), ("link-slows-down", False)])
+def test_a_rate_from_before_a_link_slowed_down_predicts_nothing_of_a_faster_one(
+    name: str, is_judged: bool
+) -> None:
+    findings = explained(database.read(RUNS[0].with_name(f"{name}.db")))
+    assert ("faster_link_speedup" in findings.findings["step_network"].numbers) == is_judged
