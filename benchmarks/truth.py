@@ -41,12 +41,12 @@ def wrong(scenario: Scenario, outcome: Outcome) -> list[str]:
     for id, verdict in scenario.expected.items():
         if outcome.findings[id].verdict not in verdict.split("|"):
             errors.append(f"{id} is {outcome.findings[id].verdict}, not {verdict}")
-    for id, words in scenario.says:
-        if words not in _text(outcome, id):
-            errors.append(f"{id} does not say '{words}'")
-    for id, words in scenario.silent:
-        if words in _text(outcome, id):
-            errors.append(f"{id} says '{words}'")
+    for id, fact in scenario.has:
+        if fact not in _facts(outcome, id):
+            errors.append(f"{id} has no '{fact}'")
+    for id, fact in scenario.lacks:
+        if fact in _facts(outcome, id):
+            errors.append(f"{id} has '{fact}'")
     for cause, saved in outcome.saved.items():
         reported = scenario.shares[cause](outcome)
         if not abs(reported - saved) <= SHARE_TOLERANCE:
@@ -56,9 +56,10 @@ def wrong(scenario: Scenario, outcome: Outcome) -> list[str]:
     return errors
 
 
-def _text(outcome: Outcome, id: str) -> str:
+def _facts(outcome: Outcome, id: str) -> str:
+    """The answer, the advice and the names of its numbers."""
     finding = outcome.findings[id]
-    return " ".join([finding.answer, *finding.advice])
+    return " ".join([finding.answer, *finding.advice, *finding.numbers])
 
 
 class Bench:

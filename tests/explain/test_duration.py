@@ -61,7 +61,7 @@ def test_hosts_that_left_are_not_paid_for_any_longer() -> None:
     assert then.ended
     paid = 2 * (then.started - first.started) + (then.ended - then.started)
     assert finding.numbers["money"] == pytest.approx(3.0 * paid / 3600)
-    assert not lacking(finding.answer, 3, "1 to 2", f"{finding.numbers['money']:.2f}")
+    assert not lacking(finding.answer, 3, 1, 2, f"{finding.numbers['money']:.2f}")
 
 
 def restarted() -> Records:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 from rich.console import Console
 
@@ -40,22 +41,10 @@ def read(name: str) -> Records:
 
 
 def shown(show: Callable[[Console], None]) -> str:
-    """What a terminal of a fixed width is told, without colours."""
+    """What a terminal is told, without colours."""
     out = io.StringIO()
     show(Console(file=out, width=WIDTH, highlight=False))
     return out.getvalue()
-
-
-@contextmanager
-def empty_folder() -> Iterator[None]:
-    """A folder of its own as the current one, so that paths in messages are the same on every machine."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
 
 
 def report_text(name: str) -> str:
@@ -75,47 +64,25 @@ def compared() -> str:
 
 def diagnosed() -> str:
     """A log with meters beside it, and a few facts alone."""
-    with empty_folder(), redirect_stdout(io.StringIO()) as out, terminal_of(WIDTH):
-        paths = [
-            logs.written(Path(), logs.openseq2seq(5000), "nohup.out"),
-            logs.written(Path(), test_nvidia.TABLE, "smi.txt"),
-        ]
-        foreign_show.diagnosis(diagnose(paths, Given(link="1gbit")), as_json=False, html=None)
-        print("\n")
-        facts = Given(
-            model="transformer-base", step_seconds=1.7, machines=2, gpu="V100", nic_kb_per_s=200_210
-        )
-        foreign_show.diagnosis(diagnose([], facts), as_json=False, html=None)
+    log = logs.written(Path(), logs.openseq2seq(5000), "nohup.out")
+    meters = logs.written(Path(), test_nvidia.TABLE, "smi.txt")
+    facts = {"model": "transformer-base", "step_seconds": 1.7, "machines": 2, "gpu": "V100"}
+    handful = Given.model_validate(facts | {"nic_kb_per_s": 200_210})
+    with redirect_stdout(io.StringIO()) as out:
+        for made in (diagnose([log, meters], Given(link="1gbit")), diagnose([], handful)):
+            foreign_show.diagnosis(made, as_json=False, html=None)
+            print("\n")
     return out.getvalue()
 
 
-@contextmanager
-def terminal_of(columns: int) -> Iterator[None]:
-    """The width that a console takes from its environment."""
-    before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = str(columns)
-    try:
-        yield
-    finally:
-        del os.environ["COLUMNS"]
-        if before is not None:
-            os.environ["COLUMNS"] = before
-
-
 def planned() -> str:
-    """By a table of GPUs, with nothing known, and by a run."""
-    priced = PlanRequest(
-        Training(), hosts=2, workers=2, link="1gbit", gpu="V100", pairs=4_500_000, epochs=2.0,
-        price_per_hour=5.0, currency="EUR",
-    )  # fmt: skip
-    with empty_folder():
-        shutil.copy(RUNS / "fast-link.db", "records.db")
-        requests = [
-            priced,
-            replace(priced, hosts=1, link=None, gpu="A100", price_per_hour=None),
-            PlanRequest(Training(), hosts=2, link="100mbit", run=Path()),
-        ]
-        return "\n\n".join(shown(partial(plan_show.show, plan(request))) for request in requests)
+    """By a table of GPUs, with a price and without, and by a run."""
+    two = PlanRequest(Training(), hosts=2, workers=2, link="1gbit", gpu="V100", pairs=4_500_000, epochs=2.0)
+    priced = replace(two, price_per_hour=5.0, currency="EUR")
+    one = replace(two, hosts=1, link=None, gpu="A100")
+    shutil.copy(RUNS / "fast-link.db", "records.db")
+    by_a_run = PlanRequest(Training(), hosts=2, link="100mbit", run=Path())
+    return "\n\n".join(shown(partial(plan_show.show, plan(request))) for request in (priced, one, by_a_run))
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -125,21 +92,29 @@ PAGES: dict[str, Callable[[], str]] = {
     "diagnose.txt": diagnosed,
     "plan.txt": planned,
     "answers.txt": answers.page,
-    "foreign.txt": lambda: in_empty_folder(foreign.page),
+    "foreign.txt": foreign.page,
     "doctor.txt": checks.page,
     "training.txt": training.page,
-    "errors.txt": lambda: in_empty_folder(errors.page),
+    "errors.txt": errors.page,
 }
 
 
-def in_empty_folder(render: Callable[[], str]) -> str:
-    with empty_folder():
-        return render()
+@contextmanager
+def empty_folder() -> Iterator[None]:
+    """A folder of its own as the current one, so that paths in messages are the same on every machine."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
 
 
 def rendered(name: str) -> str:
     """The page as it is now, without spaces at the ends of lines."""
-    lines = [line.rstrip() for line in PAGES[name]().splitlines()]
+    with empty_folder(), mock.patch.dict(os.environ, {"COLUMNS": str(WIDTH)}):
+        lines = [line.rstrip() for line in PAGES[name]().splitlines()]
     return "\n".join(lines).strip("\n") + "\n"
 
 

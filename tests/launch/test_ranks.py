@@ -95,7 +95,7 @@ def test_a_wish_to_stop_is_passed_on_and_told_apart_by_whether_all_saved() -> No
     assert stopped("0") == (0, "")
     code, stderr = stopped("1")
     assert code == 1
-    assert not lacking(stderr, "2 of 2 ranks")
+    assert not lacking(stderr, 2, "2 ranks")
 
 
 def test_ranks_are_told_each_signal_and_can_tell_ctrl_c_from_the_end_of_a_machine() -> None:
