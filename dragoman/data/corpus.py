@@ -65,7 +65,8 @@ class _Side(NamedTuple):
 
     def files(self) -> list[Path]:
         """The files that the name or glob stands for, sorted by name."""
-        pattern = os.path.expanduser(self.pattern)
+        # No file has a NUL in its name, and looking for one raises.
+        pattern = "" if "\0" in self.pattern else os.path.expanduser(self.pattern)
         # The name of an existing file is not taken as a pattern, even if it has a bracket in it.
         names = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
         files = [Path(name) for name in names if not os.path.isdir(name)]

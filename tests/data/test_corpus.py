@@ -89,6 +89,7 @@ def test_names_are_unique(folder: Path) -> None:
         ("en=missing.en de=a.de", "no such file"),
         ("en=missing-*.en de=a.de", "no such file"),
         ("en=~nobody-by-this-name/a de=a.de", "no such file"),
+        ("en=~\0 de=a.de", "no such file"),
         ("en=folder de=a.de", "directory"),
         ("en=part-*.en de=a.de", "2 files"),
         ("en=memory.tmx de=a.de", "holds both languages"),
