@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed import Cluster, TestbedError
+from tests.facts import raising
 
 RECEIVE = """
 import socket, time
@@ -116,8 +117,8 @@ def test_nothing_but_the_hosts_is_reached(cluster: Cluster) -> None:
 
 
 def test_a_command_that_fails_is_an_error_with_what_it_said(cluster: Cluster) -> None:
-    with pytest.raises(TestbedError, match="on h0 ended with 3:\nno luck"):
-        cluster.run(0, ["sh", "-c", "echo no luck; exit 3"])
+    with raising(TestbedError, "h0", "3", "no luck"):
+        cluster.run(0, ["sh", "-c", "printf 'no %s' luck; exit $((1 + 2))"])
     assert cluster.run(0, ["false"], check=False).returncode == 1
 
 
