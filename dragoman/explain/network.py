@@ -39,9 +39,9 @@ def explain(records: Records) -> Finding:
         return unknown("network", because, numbers).model_copy(update={"evidence": evidence})
     if hosts == 1:
         return _single(records, parts, numbers, evidence)
-    mismatches = byte_mismatches(records)
-    if mismatches:
-        numbers["byte_mismatches"] = mismatch_numbers(records)
+    mismatches, differences = byte_mismatches(records), mismatch_numbers(records)
+    if differences:
+        numbers["byte_mismatches"] = differences
     if without is None:
         return from_link(records, parts, gpu_use(records), numbers, evidence + mismatches)
     speedup = without.speedup(parts)
@@ -57,7 +57,7 @@ def explain(records: Records) -> Finding:
         numbers=numbers | known(speedup_without_exchange=speedup),
         evidence=evidence,
         confidence="measured" if without.is_measured else "estimated",
-        advice=_advice(records, parts, without, mismatches) + _advice_on_changes(changes),
+        advice=_advice(records, parts, without, differences) + _advice_on_changes(changes),
     )
 
 
@@ -174,11 +174,13 @@ def _single(
     return Finding(id="network", verdict="single_machine", answer=text, numbers=numbers, evidence=evidence)
 
 
-def _advice(records: Records, parts: StepParts, without: WithoutExchange, mismatches: list[str]) -> list[str]:
+def _advice(
+    records: Records, parts: StepParts, without: WithoutExchange, differences: Sequence[dict[str, Any]]
+) -> list[str]:
     if without.speedup(parts) < NEGLIGIBLE:
         return []
     model = cost(records, parts, without)
     advice = network_advice(records, model) if model else []
-    if any("other traffic" in text for text in mismatches):
+    if any(difference["expected_share"] > 1 for difference in differences):  # more than the exchange needs
         advice.insert(0, "find what else uses the link between these hosts, and move it or the run")
     return advice

@@ -90,7 +90,7 @@ class Recorder:
 
     @property
     def failure(self) -> str | None:
-        """Why records could not be written, on rank 0; training goes on without them."""
+        """Why records could not be written, on rank 0; training continues without them."""
         return self._writer.failure
 
     def step(self, row: StepRow) -> None:

@@ -60,7 +60,7 @@ class RunFacts(BaseModel):
     nic_bytes_per_second: float | None = None  # sent while training, where no counter lies over the steps
     computing_seconds: tuple[float, float] | None = None  # of a step, least and most, by the cost model
     computing_inputs: str = ""  # what the cost model was given
-    step_interval: int | None = None  # the log speaks once in so many steps: seconds are means over them
+    step_interval: int | None = None  # steps between two lines of the log; seconds are means over them
     seconds_include_evaluations: bool = False
     one_mean: str = ""  # all steps have the same seconds, because there is only a mean of them: where from
     end_is_known: bool = True  # False: the source never tells how a run ended
