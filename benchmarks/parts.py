@@ -74,7 +74,7 @@ def patches(variant: str) -> dict[str, object]:
     if variant == BERNOULLI:
         return {
             "dragoman.model.transformer.dropout": F.dropout,
-            "dragoman.model.attention.dropout": F.dropout,
+            "dragoman.model.grid.dropout": F.dropout,
             "dragoman.model.transformer.add_dropped": lambda x, change, rate: x + F.dropout(change, rate),
             "dragoman.model.transformer.relu_dropped": lambda x, rate: F.dropout(
                 F.relu(x, inplace=True), rate

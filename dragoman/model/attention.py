@@ -1,54 +1,53 @@
 """Multi-head attention over packed rows.
 
-Shape letters: N rows, B sentences, L slots of the queries, S slots of the keys, D width, H heads, C channels
-of a head, R rows of a search (one per hypothesis), T tokens generated so far.
+Shape letters: N rows, B sentences, S slots of the keys, D width, H heads, C channels of a head, R rows of a
+search (one per hypothesis), T tokens generated so far.
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.model.dropout import dropout
+from dragoman.model import varlen
+from dragoman.model.grid import Grid, attend
 from dragoman.model.packing import Packing
 from dragoman.model.product import Linear
 
 KeysValues = tuple[Tensor, Tensor]
 
 
-def attend(
-    query_BHLC: Tensor,
-    key_BHSC: Tensor,
-    value_BHSC: Tensor,
-    *,
-    mask_B11S: Tensor | None = None,
-    causal: bool = False,
-    rate: float = 0.0,
-) -> Tensor:
-    """softmax(q k' / sqrt(C) + mask) v, with dropout of the given rate on the softmax.
+class Way(Protocol):
+    """A way to compute attention on packed rows."""
 
-    torch's fused CPU kernel has no dropout. With a dropout rate, `scaled_dot_product_attention` does the
-    operations one by one with Bernoulli masks, which costs 15 to 20 % more than doing so with our masks.
-    """
-    if rate == 0 or query_BHLC.device.type != "cpu":
-        mask = None if mask_B11S is None else mask_B11S.to(query_BHLC.dtype)
-        return F.scaled_dot_product_attention(
-            query_BHLC, key_BHSC, value_BHSC, attn_mask=mask, is_causal=causal, dropout_p=rate
-        )
-    scores_BHLS = (query_BHLC @ key_BHSC.transpose(-1, -2)).mul_(query_BHLC.shape[-1] ** -0.5)
-    if causal:
-        length = scores_BHLS.shape[-1]
-        scores_BHLS += scores_BHLS.new_full((length, length), -torch.inf).triu_(1)
-    elif mask_B11S is not None:
-        scores_BHLS += mask_B11S
-    return dropout(scores_BHLS.softmax(-1), rate) @ value_BHSC
+    def split(self, x_ND: Tensor, packing: Packing, projections: int, heads: int) -> tuple[Tensor, ...]:
+        """Rows of P x H x C as P tensors in the layout that `mix` takes."""
+
+    def mix(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        queries: Packing,
+        keys: Packing,
+        *,
+        causal: bool = False,
+        rate: float = 0.0,
+    ) -> Tensor:
+        """Attention's output for each row of the queries, [N, D]."""
+
+
+def way_for(x_ND: Tensor, heads: int) -> Way:
+    """The fastest way on this device, in this number format."""
+    return varlen.way_for(x_ND, heads) or Grid()
 
 
 class SelfAttention(nn.Module):
     """Queries, keys and values from the same rows: one weight of 3 x D rows, in that order.
 
-    So it takes one matrix product and one gather into the grid instead of three of each.
+    So it takes one matrix product and at most one gather instead of three of each.
     """
 
     def __init__(self, width: int, heads: int, rate: float):
@@ -58,12 +57,11 @@ class SelfAttention(nn.Module):
         self.output = Linear(width, width, bias=False)
 
     def forward(self, x_ND: Tensor, packing: Packing, causal: bool = False) -> Tensor:
-        query, key, value = packing.split_heads(self.query_key_value(x_ND), 3, self.heads)
-        # Padding is at a sentence's end, so causal attention hides it from every real query.
-        mask = None if causal else packing.mask_B11L
+        projected_N3D = self.query_key_value(x_ND)
+        way = way_for(projected_N3D, 3 * self.heads)
+        query, key, value = way.split(projected_N3D, packing, 3, self.heads)
         rate = self.rate if self.training else 0.0
-        mixed_BHLC = attend(query, key, value, mask_B11S=mask, causal=causal, rate=rate)
-        return self.output(packing.join_heads(mixed_BHLC))
+        return self.output(way.mix(query, key, value, packing, packing, causal=causal, rate=rate))
 
     def next_token(self, x_RD: Tensor, past: KeysValues | None) -> tuple[Tensor, KeysValues]:
         """The attention's output for each hypothesis' newest token, and all keys and values [R, H, T, C]."""
@@ -83,15 +81,22 @@ class CrossAttention(nn.Module):
         self.key_value = Linear(width, 2 * width, bias=False)
         self.output = Linear(width, width, bias=False)
 
-    def keys_values(self, memory_ND: Tensor, packing: Packing) -> KeysValues:
-        """The source's keys and values, each [B, H, S, C]."""
-        key, value = packing.split_heads(self.key_value(memory_ND), 2, self.heads)
+    def forward(self, x_ND: Tensor, packing: Packing, memory_ND: Tensor, source: Packing) -> Tensor:
+        projected_ND = self.query(x_ND)
+        way = way_for(projected_ND, self.heads)
+        (query,) = way.split(projected_ND, packing, 1, self.heads)
+        key, value = way.split(self.key_value(memory_ND), source, 2, self.heads)
+        rate = self.rate if self.training else 0.0
+        return self.output(way.mix(query, key, value, packing, source, rate=rate))
+
+    def keys_values(self, memory_ND: Tensor, source: Packing) -> KeysValues:
+        """The source's keys and values for a search, each [B, H, S, C]."""
+        key, value = source.split_heads(self.key_value(memory_ND), 2, self.heads)
         return key, value
 
-    def forward(
-        self, x_ND: Tensor, packing: Packing, keys_values: KeysValues, mask_B11S: Tensor | None
+    def next_token(
+        self, x_RD: Tensor, packing: Packing, keys_values: KeysValues, mask_B11S: Tensor | None
     ) -> Tensor:
-        (query,) = packing.split_heads(self.query(x_ND), 1, self.heads)
-        rate = self.rate if self.training else 0.0
-        mixed_BHLC = attend(query, *keys_values, mask_B11S=mask_B11S, rate=rate)
-        return self.output(packing.join_heads(mixed_BHLC))
+        """The attention's output for each hypothesis' newest token, a row of its sentence in `packing`."""
+        (query,) = packing.split_heads(self.query(x_RD), 1, self.heads)
+        return self.output(packing.join_heads(attend(query, *keys_values, mask_B11S=mask_B11S)))

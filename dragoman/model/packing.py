@@ -4,14 +4,16 @@ Shape letters: T tokens of all sentences, end to end, N rows (the tokens, then s
 slots per sentence (the longest one's length), P projections side by side in a row, H heads, C channels of a
 head, D = H x C.
 
-Everything except attention works on rows. Attention needs a grid of B x L slots. A sentence shorter than L
-leaves empty slots at its end; they hold a copy of some row and are masked or ignored. Spare rows after the
-last sentence may round up the number of rows: they belong to no sentence and get no gradient.
+Everything except attention works on rows. Attention has kernels for rows on most GPUs (varlen.py) and needs a
+grid of B x L slots elsewhere. A sentence shorter than L leaves empty slots at its end; they hold a copy of
+some row and are masked or ignored. Spare rows after the last sentence may round up the number of rows: they
+belong to no sentence and get no gradient.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,19 +33,16 @@ class HeadLayout(NamedTuple):
     spare: Tensor  # pieces of spare rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Packing:
-    """Which sentence and slot each row belongs to. Built on the CPU, so nothing waits for the device."""
+    """Which sentence and slot each row belongs to. Built on the CPU, so nothing waits for the device.
 
-    sentences: int
-    longest: int
-    starts_B: Tensor  # first row of each sentence
-    sentences_N: Tensor  # the sentence of each row; 0 for a spare row
-    positions_N: Tensor  # the row's place in its sentence, from 0; 0 for a spare row
+    Each tensor is made and copied to the device when it is first used.
+    """
+
+    lengths_B: np.ndarray
     spare: int  # rows after the last sentence
-    rows_BL: Tensor  # the row of each slot; 0 where the slot is empty
-    empty_slots: Tensor  # which of the B x L slots are empty
-    mask_B11L: Tensor | None  # added to attention scores: 0 at tokens, -inf at padding; None without padding
+    device: torch.device
     _layouts: dict[tuple[int, int], HeadLayout] = field(default_factory=dict)
 
     @classmethod
@@ -53,26 +52,71 @@ class Packing:
         Lengths on a GPU cost a host-device wait. `rows` is the number of rows including spare ones; there are
         none if it is not given.
         """
-        lengths = np.asarray(lengths.cpu() if isinstance(lengths, Tensor) else lengths, dtype=np.int64)
-        sentences, longest, used = len(lengths), int(lengths.max()), int(lengths.sum())
-        spare = 0 if rows is None else rows - used
-        starts = np.cumsum(lengths) - lengths
-        sentences_N = np.pad(np.repeat(np.arange(sentences), lengths), (0, spare))
-        positions_N = np.pad(np.arange(used) - starts[sentences_N[:used]], (0, spare))
-        is_empty = np.arange(longest) >= lengths[:, None]
-        rows_BL = np.where(is_empty, 0, starts[:, None] + np.arange(longest))
-        mask = np.where(is_empty, -np.inf, 0).astype(np.float32)[:, None, None, :]
-        return cls(
-            sentences,
-            longest,
-            starts_B=on_device(starts, device),
-            sentences_N=on_device(sentences_N, device),
-            positions_N=on_device(positions_N, device),
-            spare=spare,
-            rows_BL=on_device(rows_BL, device),
-            empty_slots=on_device(np.flatnonzero(is_empty), device),
-            mask_B11L=on_device(mask, device) if is_empty.any() else None,
-        )
+        lengths_B = np.asarray(lengths.cpu() if isinstance(lengths, Tensor) else lengths, dtype=np.int64)
+        spare = 0 if rows is None else rows - int(lengths_B.sum())
+        return cls(lengths_B, spare, torch.device(device))
+
+    @property
+    def sentences(self) -> int:
+        return len(self.lengths_B)
+
+    @cached_property
+    def longest(self) -> int:
+        return int(self.lengths_B.max())
+
+    @cached_property
+    def starts_B(self) -> Tensor:
+        """The first row of each sentence."""
+        return on_device(self._starts, self.device)
+
+    @cached_property
+    def bounds(self) -> Tensor:
+        """The first row of each sentence and the end of the last one [B + 1], for attention's kernels."""
+        assert not self.spare, "a kernel would leave spare rows as they are in memory"
+        return on_device(np.append(0, np.cumsum(self.lengths_B)).astype(np.int32), self.device)
+
+    @cached_property
+    def positions_N(self) -> Tensor:
+        """The row's place in its sentence, from 0; 0 for a spare row."""
+        used = len(self._sentences) - self.spare
+        positions = np.arange(used) - self._starts[self._sentences[:used]]
+        return on_device(np.pad(positions, (0, self.spare)), self.device)
+
+    @cached_property
+    def mask_B11L(self) -> Tensor | None:
+        """Added to attention scores: 0 at tokens, -inf at padding; None without padding."""
+        if not self._is_empty.any():
+            return None
+        mask = np.where(self._is_empty, -np.inf, 0).astype(np.float32)
+        return on_device(mask[:, None, None, :], self.device)
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        return np.cumsum(self.lengths_B) - self.lengths_B
+
+    @cached_property
+    def _sentences(self) -> np.ndarray:
+        """The sentence of each row; 0 for a spare row."""
+        return np.pad(np.repeat(np.arange(self.sentences), self.lengths_B), (0, self.spare))
+
+    @cached_property
+    def _is_empty(self) -> np.ndarray:
+        """Which of the B x L slots are empty."""
+        return np.arange(self.longest) >= self.lengths_B[:, None]
+
+    @cached_property
+    def _rows_BL(self) -> Tensor:
+        """The row of each slot; 0 where the slot is empty."""
+        rows = self._starts[:, None] + np.arange(self.longest)
+        return on_device(np.where(self._is_empty, 0, rows), self.device)
+
+    @cached_property
+    def _empty_slots(self) -> Tensor:
+        return on_device(np.flatnonzero(self._is_empty), self.device)
+
+    @cached_property
+    def _sentences_N(self) -> Tensor:
+        return on_device(self._sentences, self.device)
 
     def fill(self, tokens_T: Tensor) -> Tensor:
         """The tokens, padded to one per row for the spare rows."""
@@ -98,14 +142,14 @@ class Packing:
         return self._layouts[key]
 
     def _build_layout(self, projections: int, heads: int) -> HeadLayout:
-        device = self.rows_BL.device
+        device = self.device
         projection = torch.arange(projections, device=device)
         head = torch.arange(heads, device=device)
         piece = projection[:, None, None, None] * heads + head[:, None]
-        to_grid = self.rows_BL[:, None, :] * (projections * heads) + piece
-        sentence = projection[:, None] * self.sentences + self.sentences_N[:, None, None]
+        to_grid = self._rows_BL[:, None, :] * (projections * heads) + piece
+        sentence = projection[:, None] * self.sentences + self._sentences_N[:, None, None]
         to_rows = (sentence * heads + head) * self.longest + self.positions_N[:, None, None]
-        slot = self.empty_slots[:, None]
+        slot = self._empty_slots[:, None]
         empty = (slot // self.longest * heads + head) * self.longest + slot % self.longest
         pieces = to_rows.numel()
         spare = torch.arange(pieces - self.spare * projections * heads, pieces, device=device)

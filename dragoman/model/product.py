@@ -5,8 +5,8 @@ oneDNN, which torch includes as well, uses AVX-512 there and reaches 250. The op
 that torch.compile uses for a linear layer. Not measured on Intel processors.
 
 oneDNN compiles a kernel for each new shape, which takes 0.3 to 8 ms and keeps 0.8 MB. It caches about 1,000
-kernels. So the model rounds the number of rows up (`rounded_rows`): a run then has about 200 kernels if
-microbatches are counted in tokens, some 900 if in pairs. In a search the number of rows keeps changing, so
+kernels. So on a CPU the model rounds the number of rows up (`rounded_rows`): a run then has about 200 kernels
+if microbatches are counted in tokens, some 900 if in pairs. In a search the number of rows keeps changing, so
 oneDNN is not used there.
 
 Shape letters: M x K times K x N; N rows, I inputs and O outputs of a layer.
@@ -24,8 +24,10 @@ from torch import Tensor, nn
 _HAS_ONEDNN = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
 
 
-def rounded_rows(rows: int) -> int:
-    """The number of rows rounded up by at most 6 %, to one of 16 sizes between a size and its double."""
+def rounded_rows(rows: int, device: torch.device) -> int:
+    """The number of rows; on a CPU rounded up by at most 6 %, to one of 16 sizes per power of two."""
+    if device.type != "cpu":
+        return rows
     quantum = 1 << max(0, rows.bit_length() - 5)
     return -(-rows // quantum) * quantum
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from dragoman.config import Model
 from dragoman.data.tokens import BOS
 from dragoman.errors import ConfigError
-from dragoman.model.attention import CrossAttention, KeysValues, SelfAttention
+from dragoman.model.attention import CrossAttention, SelfAttention
 from dragoman.model.cache import Cache
 from dragoman.model.dropout import add_dropped, dropout, relu_dropped
 from dragoman.model.loss import cross_entropy_sum
@@ -75,18 +75,17 @@ class DecoderLayer(Block):
 
     def forward(self, x_ND: Tensor, packing: Packing, memory_ND: Tensor, source: Packing) -> Tensor:
         x_ND = self.add(x_ND, self.attention(self.attention_norm(x_ND), packing, causal=True))
-        keys_values = self.cross_attention.keys_values(memory_ND, source)
-        return self._rest(x_ND, packing, keys_values, source.mask_B11L)
+        queries_ND = self.cross_attention_norm(x_ND)
+        x_ND = self.add(x_ND, self.cross_attention(queries_ND, packing, memory_ND, source))
+        return self.add(x_ND, self.feedforward(self.feedforward_norm(x_ND)))
 
     def next_token(self, x_RD: Tensor, packing: Packing, cache: Cache, layer: int) -> Tensor:
         """The layer's output for the newest token of each hypothesis, which is a row of `packing`."""
         change_RD, cache.past[layer] = self.attention.next_token(self.attention_norm(x_RD), cache.past[layer])
-        return self._rest(self.add(x_RD, change_RD), packing, cache.memory[layer], cache.mask_B11S)
-
-    def _rest(self, x_ND: Tensor, packing: Packing, memory: KeysValues, mask: Tensor | None) -> Tensor:
-        queries_ND = self.cross_attention_norm(x_ND)
-        x_ND = self.add(x_ND, self.cross_attention(queries_ND, packing, memory, mask))
-        return self.add(x_ND, self.feedforward(self.feedforward_norm(x_ND)))
+        x_RD = self.add(x_RD, change_RD)
+        queries_RD, memory = self.cross_attention_norm(x_RD), cache.memory[layer]
+        x_RD = self.add(x_RD, self.cross_attention.next_token(queries_RD, packing, memory, cache.mask_B11S))
+        return self.add(x_RD, self.feedforward(self.feedforward_norm(x_RD)))
 
 
 class Encoder(nn.Module):
@@ -160,8 +159,8 @@ class Transformer(nn.Module):
         Tokens are packed end to end, and each sentence ends with EOS. Keep lengths on the CPU: on a GPU they
         cost a host-device wait. Numpy arrays stay there even under DDP, which moves tensors.
         """
-        source = Packing.of(source_lengths, source_T.device, rounded_rows(len(source_T)))
-        target = Packing.of(target_lengths, target_T.device, rounded_rows(len(target_T)))
+        source = Packing.of(source_lengths, source_T.device, rounded_rows(len(source_T), source_T.device))
+        target = Packing.of(target_lengths, target_T.device, rounded_rows(len(target_T), target_T.device))
         # One lookup for both sides: its gradient is as large as the vocabulary, whatever the batch.
         rows_ND = self._embed(
             torch.cat((source.fill(source_T), target.fill(shift_right(target_T, target.starts_B)))),

@@ -85,7 +85,7 @@ def test_attention_with_dropout_equals_the_fused_kernel_when_all_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The written-out attention of training, with its masks replaced by "keep all"."""
-    monkeypatch.setattr("dragoman.model.attention.dropout", lambda x, rate: x)
+    monkeypatch.setattr("dragoman.model.grid.dropout", lambda x, rate: x)
     config = SMALL.model_copy(update={"attention_dropout": 0.1})
     model, fused = build(config), build(SMALL)
     sources, targets = sentences(UNEVEN[0], 1), sentences(UNEVEN[1], 2)
