@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from dragoman.bounds import WIDEST_BEAM
 from dragoman.content import read_whole
+from dragoman.cost.capability import AskedPrecision
 from dragoman.cost.size import OptimizerName
 from dragoman.errors import ConfigError
 from dragoman.exchange_way import LOCAL_STEPS, AskedMode, Wire
@@ -249,8 +250,14 @@ class Train(Section):
         le=_MOST_FLOAT,
         description="gradients with a larger norm are scaled down to this norm; 0: no limit",
     )
-    precision: Literal["fp32", "bf16", "fp16"] = Field(
-        "fp32", description="number format of computation on GPUs; a CPU always computes in fp32"
+    precision: AskedPrecision = Field(
+        "auto",
+        description="number format of computation on GPUs; auto: bf16 if all of them have units for it, else "
+        "fp16; a CPU always computes in fp32",
+    )
+    deterministic: bool = Field(
+        False,
+        description="on GPUs, use only kernels that give the same bits each time; a CPU always does",
     )
     most_bad_steps: int = Field(
         20,

@@ -17,6 +17,7 @@ from dragoman.decode.engine import CTRANSLATE2_FILE, Engine
 from dragoman.decode.torch_engine import TorchEngine
 from dragoman.errors import UsageError
 from dragoman.export import contents
+from dragoman.model import kernels
 
 EngineName = Literal["auto", "ctranslate2", "torch"]
 Precision = Literal["auto", "int8", "int8_float32", "float32"]
@@ -53,6 +54,7 @@ def load(
     if engine == "ctranslate2":
         return _converted(loaded, languages, precision, threads, model)
     torch.set_num_threads(threads or cores())
+    kernels.avoid_cudnn_attention()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return TorchEngine(loaded.model.to(device), loaded.tokenizer, languages, model)
 

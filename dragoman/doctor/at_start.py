@@ -16,7 +16,7 @@ import torch
 
 from dragoman import format_units
 from dragoman.config import Training
-from dragoman.doctor import host
+from dragoman.doctor import capacity, host
 from dragoman.doctor.check import Check, failed
 from dragoman.doctor.clock_offset import READINGS, ClockOffset, ClockReading, clock_offset
 from dragoman.doctor.facts import HostFacts
@@ -61,6 +61,7 @@ def check(placement: Placement, data: Path, run: Path, settings: Training) -> St
     here = host.facts(data, run)
     if len(topology.hosts) > 1:
         here.own_name_addresses = host.resolve([here.name])[here.name]
+    _stop_without_kernels(world, topology, here)  # collective
     began = clocks.seconds()
     peaks = probes.peaks(world, settings.train.precision)  # collective
     peak_seconds = clocks.seconds() - began
@@ -70,9 +71,15 @@ def check(placement: Placement, data: Path, run: Path, settings: Training) -> St
     if len(topology.hosts) > 1:
         exchanged = AllReduceProbe(clocks.seconds(), *probes.all_reduce(world))  # collective
     lines = done_by_main(  # collective
-        world, lambda: _judged(_hosts(ranks, peaks, topology), settings, exchanged)
+        world, lambda: _judged(_hosts(ranks, topology, peaks), settings, exchanged)
     )
     return StartCheck([*_trust(world), *(lines or [])], sum(peaks), began, peak_seconds, exchanged)
+
+
+def _stop_without_kernels(world: World, topology: Topology, here: HostFacts) -> None:
+    """Stops all ranks if torch has no kernels for a GPU, before the first kernel dies of it. Collective."""
+    ranks = _all_facts(world, here)  # collective
+    done_by_main(world, lambda: _refuse(failed(capacity.gpus(_hosts(ranks, topology)))))  # collective
 
 
 def _trust(world: World) -> list[str]:
@@ -81,13 +88,16 @@ def _trust(world: World) -> list[str]:
 
 def gather(world: World, here: HostFacts, clock: Callable[[], float] = time.time) -> list[HostFacts]:
     """Every rank's facts on rank 0, with the offset of its clock from rank 0's. Collective."""
-    ranks = [
-        HostFacts.model_validate_json(content)
-        for content in world.gather_bytes(here.model_dump_json().encode())
-    ]
+    ranks = _all_facts(world, here)  # collective
     for facts, offset in zip(ranks, _clock_offsets(world, clock), strict=True):
         facts.clock_offset_seconds, facts.clock_error_seconds = offset
     return ranks
+
+
+def _all_facts(world: World, here: HostFacts) -> list[HostFacts]:
+    """Every rank's facts on rank 0. Collective."""
+    texts = world.gather_bytes(here.model_dump_json().encode())
+    return [HostFacts.model_validate_json(text) for text in texts]
 
 
 def _clock_offsets(world: World, clock: Callable[[], float]) -> list[ClockOffset]:
@@ -102,7 +112,7 @@ def _clock_offsets(world: World, clock: Callable[[], float]) -> list[ClockOffset
     return [clock_offset(of_rank) for of_rank in zip(*rounds, strict=True)]
 
 
-def _hosts(ranks: Sequence[HostFacts], peaks: Sequence[float], topology: Topology) -> list[HostFacts]:
+def _hosts(ranks: Sequence[HostFacts], topology: Topology, peaks: Sequence[float] = ()) -> list[HostFacts]:
     """One entry for each machine, in the order of its first rank."""
     hosts: dict[tuple[str, str], HostFacts] = {}
     for rank, facts in enumerate(ranks):
@@ -110,16 +120,15 @@ def _hosts(ranks: Sequence[HostFacts], peaks: Sequence[float], topology: Topolog
         known.ranks = known.ranks + 1 if known is not facts else 1
         if core_numbers := set(known.core_numbers) | set(facts.core_numbers):
             known.core_numbers, known.cores = sorted(core_numbers), len(core_numbers)
-        known.peaks.append(peaks[rank])
+        known.peaks += peaks[rank : rank + 1]
         if len(topology.hosts) > 1:
             known.interface = topology.interfaces[topology.rank_hosts[rank]]
     return list(hosts.values())
 
 
 def _judged(hosts: Sequence[HostFacts], settings: Training, exchanged: AllReduceProbe | None) -> list[str]:
-    checks = judge(hosts, needs_of(hosts, settings))
-    if errors := failed(checks):
-        raise _refusal(errors)
+    checks = judge(hosts, needs_of(hosts, settings), settings)
+    _refuse(failed(checks))
     lines = [_line(facts) for facts in hosts] if len(hosts) > 1 else []
     if exchanged:
         ranks = sum(facts.ranks for facts in hosts)
@@ -135,8 +144,9 @@ def _line(facts: HostFacts) -> str:
     return f"host {facts.name}: {ranks} at {each}, interface {facts.interface}"
 
 
-def _refusal(errors: Sequence[Check]) -> DragomanError:
+def _refuse(errors: Sequence[Check]) -> None:
     if len(errors) == 1:
-        return DragomanError(f"not started: {errors[0]}", hint=errors[0].advice)
-    each = "".join(f"\n  {check}\n    try: {check.advice}" for check in errors)
-    return DragomanError(f"not started, {len(errors)} checks failed:{each}")
+        raise DragomanError(f"not started: {errors[0]}", hint=errors[0].advice)
+    if errors:
+        each = "".join(f"\n  {check}\n    try: {check.advice}" for check in errors)
+        raise DragomanError(f"not started, {len(errors)} checks failed:{each}")

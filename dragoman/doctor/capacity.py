@@ -6,8 +6,10 @@ import statistics
 from collections.abc import Sequence
 
 from dragoman import format_units
-from dragoman.doctor.check import Check, Status
-from dragoman.doctor.facts import HostFacts
+from dragoman.cost import capability
+from dragoman.cost.capability import AskedPrecision
+from dragoman.doctor.check import ALL, Check, Status
+from dragoman.doctor.facts import GpuFacts, HostFacts
 from dragoman.plan.needs import Needs
 
 _SLOW = 0.7  # times the median of the others
@@ -85,6 +87,23 @@ def gpus(hosts: Sequence[HostFacts]) -> list[Check]:
     return checks
 
 
+def precision(hosts: Sequence[HostFacts], asked: AskedPrecision | None) -> list[Check]:
+    """The number format of the run on these GPUs. No checks without GPUs or without a config."""
+    used = [(host.name, gpu) for host in hosts for gpu in host.gpus.used_by(host.ranks)]
+    if not used or asked is None:
+        return []
+    capabilities = [gpu.capability for _, gpu in used]
+    chosen = capability.automatic(capabilities) if asked == "auto" else asked
+    value = capability.words(chosen, capabilities)
+    lacking = [f"{gpu.name} on {host}" for host, gpu in used if not capability.has_bf16(gpu.capability)]
+    if chosen == "bf16" and lacking:
+        value += f" by {lacking[0]}: several times slower"
+        return [Check("precision", ALL, "warning", value, "train.precision=fp16")]
+    if asked == "auto":
+        value += f", as {lacking[0]} has no units for bf16" if lacking else ", by train.precision=auto"
+    return [Check("precision", ALL, "ok", value)]
+
+
 def speed(hosts: Sequence[HostFacts]) -> list[Check]:
     """Is a host slower at matrix products than the others? A step takes as long as its slowest rank."""
     checks = []
@@ -134,17 +153,29 @@ def _gpus_of(host: HostFacts) -> Check:
     if not facts.listed:
         advice = "install NVIDIA's driver there, or leave the host out: the others would wait for its CPU"
         return Check("gpu", host.name, "error", "none; other hosts have some", advice)
-    value = f"{facts.usable} of {len(facts.listed)} usable: {facts.listed[0].name}, driver {facts.driver}"
+    usable = len(facts.usable)
+    value = f"{usable} of {len(facts.listed)} usable: {facts.listed[0].name}, driver {facts.driver}"
     if facts.cuda is None:
         advice = "install a torch with CUDA: this one computes on the CPU"
         return Check("gpu", host.name, "error", f"{value}; torch was built without CUDA", advice)
-    if facts.usable < host.ranks:
+    if usable < host.ranks:
         advice = "start fewer ranks on this host, or check CUDA_VISIBLE_DEVICES"
         return Check("gpu", host.name, "error", f"{value}; {host.ranks} ranks need one each", advice)
-    if facts.usable < len(facts.listed):
+    if unfit := [gpu.capability for gpu in facts.used_by(host.ranks) if not facts.has_kernels(gpu)]:
+        value += f"; {_no_kernels(facts)}"
+        return Check("gpu", host.name, "error", value, capability.torch_that_fits(min(unfit)))
+    if usable < len(facts.listed):
         advice = "check CUDA_VISIBLE_DEVICES if the run should use all of them"
         return Check("gpu", host.name, "warning", value, advice)
     return Check("gpu", host.name, "ok", value)
+
+
+def _no_kernels(facts: GpuFacts) -> str:
+    """Which GPUs this torch has no kernels for; the first kernel would end with torch's "no kernel image"."""
+    unfit = {gpu.name: gpu.capability for gpu in facts.usable if not facts.has_kernels(gpu)}
+    names = [f"{name} (sm_{major}{minor})" for name, (major, minor) in unfit.items()]
+    only_for = f"only for {' '.join(facts.architectures)}"
+    return f"this torch, for CUDA {facts.cuda}, has no kernels for {format_units.listed(names)}, {only_for}"
 
 
 def _load(host: HostFacts) -> str:

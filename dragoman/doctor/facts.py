@@ -6,6 +6,8 @@ from ipaddress import ip_address
 
 from pydantic import BaseModel
 
+from dragoman.cost.capability import Capability, has_kernels
+
 
 class Interface(BaseModel):
     name: str
@@ -21,13 +23,28 @@ class Gpu(BaseModel):
     free_bytes: int
 
 
+class UsableGpu(BaseModel):
+    """A GPU that torch may use."""
+
+    name: str
+    capability: Capability
+
+
 class GpuFacts(BaseModel):
-    """All GPUs that NVIDIA's driver lists, and how many of them torch may use."""
+    """All GPUs that NVIDIA's driver lists, and those of them that torch may use."""
 
     driver: str | None = None
     listed: list[Gpu] = []
-    usable: int = 0
+    usable: list[UsableGpu] = []  # in torch's order: local rank 0 gets the first
     cuda: str | None = None  # the version torch was built for; None: CPUs only
+    architectures: list[str] = []  # that torch has kernels for, such as sm_90
+
+    def used_by(self, ranks: int) -> list[UsableGpu]:
+        """The GPUs of this many ranks on the host."""
+        return self.usable[:ranks]
+
+    def has_kernels(self, gpu: UsableGpu) -> bool:
+        return has_kernels(gpu.capability, self.architectures)
 
 
 class DataFacts(BaseModel):

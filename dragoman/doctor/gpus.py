@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from dragoman.doctor.facts import Gpu, GpuFacts
+from dragoman.doctor.facts import Gpu, GpuFacts, UsableGpu
 
 
 def inspect(nvml: Any = None, torch: Any = None) -> GpuFacts:
@@ -21,9 +21,17 @@ def inspect(nvml: Any = None, torch: Any = None) -> GpuFacts:
     return GpuFacts(
         driver=driver,
         listed=[_gpu(nvml, handle) for handle in handles],
-        usable=torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        usable=_usable(torch.cuda) if torch.cuda.is_available() else [],
         cuda=torch.version.cuda,
+        architectures=torch.cuda.get_arch_list(),
     )
+
+
+def _usable(cuda: Any) -> list[UsableGpu]:
+    return [
+        UsableGpu(name=cuda.get_device_name(number), capability=cuda.get_device_capability(number))
+        for number in range(cuda.device_count())
+    ]
 
 
 def _gpu(nvml: Any, handle: object) -> Gpu:

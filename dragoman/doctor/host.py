@@ -22,7 +22,7 @@ from dragoman import kinds
 from dragoman.data.parallel import cores
 from dragoman.data.store import DataSet
 from dragoman.doctor import gpus
-from dragoman.doctor.facts import DataFacts, HostFacts, Interface, OtherProgram
+from dragoman.doctor.facts import DataFacts, GpuFacts, HostFacts, Interface, OtherProgram
 from dragoman.errors import DragomanError, UsageError
 from dragoman.measure.clock import boot
 from dragoman.measure.neighbours import Neighbours
@@ -68,7 +68,7 @@ def facts(data: Path | None, run: Path, with_peak: bool = False) -> HostFacts:
         core_numbers=sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
         load=os.getloadavg()[0],
         gpus=devices,
-        peaks=_peaks(devices.usable) if with_peak else [],
+        peaks=_peaks(devices) if with_peak else [],
     )
 
 
@@ -170,13 +170,14 @@ def _code_checksum() -> str:
     return whole.hexdigest()[:8]
 
 
-def _peaks(usable_gpus: int) -> list[float]:
-    """The peak FLOP/s of each GPU, or of all cores together."""
+def _peaks(devices: GpuFacts) -> list[float]:
+    """The peak FLOP/s of each GPU that torch has kernels for, or of all cores together."""
     import torch
 
     from dragoman.measure import probes
 
-    if usable_gpus:
-        return [probes.own_peak(torch.device("cuda", number)) for number in range(usable_gpus)]
+    if devices.usable:
+        able = [number for number, gpu in enumerate(devices.usable) if devices.has_kernels(gpu)]
+        return [probes.own_peak(torch.device("cuda", number)) for number in able]
     torch.set_num_threads(cores())
     return [probes.own_peak(torch.device("cpu"))]

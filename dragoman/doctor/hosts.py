@@ -74,7 +74,7 @@ def _examine_reached(reached: Sequence[Reached], settings: Training | None) -> l
     attempts = _try_pairs(reached)
     needs = needs_of(facts, settings)
     return [
-        *judge(facts, needs),
+        *judge(facts, needs, settings),
         *capacity.place(facts),
         *compare.peer_names(facts, resolved),
         *(pairs.ports(attempts) if attempts else []),

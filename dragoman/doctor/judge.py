@@ -12,8 +12,10 @@ from dragoman.plan import needs
 from dragoman.plan.needs import Needs
 
 
-def judge(hosts: Sequence[HostFacts], run_needs: Needs | None) -> list[Check]:
-    """Compares the hosts with each other and with the run's needs."""
+def judge(
+    hosts: Sequence[HostFacts], run_needs: Needs | None, settings: Training | None = None
+) -> list[Check]:
+    """Compares the hosts with each other and with the run's needs and settings."""
     return [
         *compare.versions(hosts),
         *compare.data(hosts),
@@ -24,6 +26,7 @@ def judge(hosts: Sequence[HostFacts], run_needs: Needs | None) -> list[Check]:
         *capacity.memory(hosts, run_needs),
         *capacity.ranks(hosts),
         *capacity.gpus(hosts),
+        *capacity.precision(hosts, settings.train.precision if settings else None),
         *capacity.speed(hosts),
         *capacity.cores(hosts),
     ]

@@ -72,4 +72,5 @@ def _examine(request: DoctorRequest) -> tuple[list[Check], list[HostFacts]]:
     neighbours = Neighbours()
     here = [host.facts(request.data, request.run, with_peak=True)]
     here[0].programs = host.programs(neighbours)
-    return [*judge(here, needs_of(here, request.settings)), *capacity.place(here)], here
+    needs = needs_of(here, request.settings)
+    return [*judge(here, needs, request.settings), *capacity.place(here)], here

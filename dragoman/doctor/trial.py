@@ -72,7 +72,7 @@ def outcome(folder: str) -> dict[str, Any]:
         "interfaces": facts.gradient_interfaces,
         "device": facts.device,
         "backend": "gloo" if facts.device == "cpu" else "nccl",
-        "precision": "fp32" if facts.device == "cpu" else facts.settings.get("train.precision"),
+        "precision": facts.precision,
         "mode": facts.mode,
         "exchange": facts.exchange,
         "wire": facts.wire,

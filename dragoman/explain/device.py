@@ -188,7 +188,8 @@ def _evidence(records: Records, parts: StepParts, gpu: GpuUse | None, core_use: 
     steps = format_units.counted(parts.steps, "step")
     evidence = [f"shares: phases of {steps}, mean over ranks; computing is forward, backward and optimizer"]
     if flops_share(records, parts) is not None:
-        evidence.append("flops_share: the model's FLOPs per step over step time and the measured matmul peak")
+        peak = f"measured matmul peak{f' in {records.facts.precision}' * bool(records.facts.precision)}"
+        evidence.append(f"flops_share: the model's FLOPs per step over step time and the {peak}")
     if core_use:
         evidence.append("cpu_share: time that the ranks' threads ran in steps, over time run or ready to run")
     if gpu:

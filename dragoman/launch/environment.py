@@ -30,6 +30,11 @@ def for_ranks(workers: int) -> dict[str, str]:
     return {name: value for name, value in defaults.items() if name not in os.environ}
 
 
+def for_deterministic_kernels() -> dict[str, str]:
+    """The variable without which cuBLAS may add in another order each time. It is read when CUDA starts."""
+    return {} if (name := "CUBLAS_WORKSPACE_CONFIG") in os.environ else {name: ":4096:8"}
+
+
 def for_every_host() -> dict[str, str]:
     """The user's variables that the launcher sends to every host."""
     return {name: value for name, value in os.environ.items() if name.startswith(_FOR_EVERY_HOST)}

@@ -7,6 +7,8 @@ import time
 import torch
 import torch.distributed as dist
 
+from dragoman.cost import capability
+from dragoman.cost.capability import AskedPrecision
 from dragoman.model.product import multiply
 from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
@@ -21,10 +23,12 @@ _ALL_BURSTS_SECONDS = 2.0  # the last burst is repeated for this long
 _ECHOES = 20
 
 
-def own_peak(device: torch.device, precision: str = "fp32") -> float:
+def own_peak(device: torch.device, precision: AskedPrecision = "auto") -> float:
     """FLOP/s of matrix products on one GPU, or on this process's CPU threads (always in fp32)."""
-    size = _PEAK_SIZE[device.type]
-    dtype = _PRECISIONS[precision] if device.type == "cuda" else torch.float32
+    size, dtype = _PEAK_SIZE[device.type], torch.float32
+    if device.type == "cuda":
+        own = torch.cuda.get_device_capability(device)
+        dtype = _PRECISIONS[capability.automatic([own]) if precision == "auto" else precision]
     left, right = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(2))
     multiply(left, right)
     _wait(device)
@@ -36,7 +40,7 @@ def own_peak(device: torch.device, precision: str = "fp32") -> float:
     return 2 * size**3 * products / seconds
 
 
-def peaks(world: World, precision: str) -> list[float]:
+def peaks(world: World, precision: AskedPrecision) -> list[float]:
     """FLOP/s of each rank, measured on all at once in `train.precision` (GPUs only). Collective."""
     table = torch.zeros(world.size, dtype=torch.float64)
     world.sum_(table)  # makes all ranks begin together

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # a report imports this module without torch
 _PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "safetensors")
 
 
-def describe(command: str, world: World, data: DataSet, parameters: int) -> str:
+def describe(command: str, world: World, data: DataSet, parameters: int, precision: str) -> str:
     """The record of one attempt, as JSON."""
     facts = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -34,6 +34,7 @@ def describe(command: str, world: World, data: DataSet, parameters: int) -> str:
         "host": platform.node(),
         "ranks": world.size,
         "device": str(world.device),
+        "precision": precision,
         "parameters": parameters,
         "data": str(data.path.resolve()),
         "data_fingerprint": data.card.fingerprint,

@@ -66,6 +66,8 @@ class RunFacts(BaseModel):
     end_is_known: bool = True  # False: the source never tells how a run ended
     steps_per_row: PositiveInt = 1  # of the table of steps, where a very long run was thinned
     origins: dict[str, str] = {}  # fact -> measured (in a file), given, assumed or estimated
+    precision: str = ""  # the number format of computing, in words
+    precision_why: str = ""  # what chose it, if not the settings
 
     @property
     def way(self) -> ExchangeWay:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dragoman.cost import gpu_types
+from dragoman.cost import capability, gpu_types
 from dragoman.errors import UsageError
 from dragoman.plan.cluster import PlannedLink
 from dragoman.plan.estimate import Estimate
@@ -42,7 +42,7 @@ class Pace:
 
 
 def of_gpu(name: str, precision: str) -> Pace:
-    """The pace of a GPU: the share of its data sheet's peak that training reaches."""
+    """The pace of a GPU in a `train.precision`: the share of its data sheet's peak that training reaches."""
     kinds = gpu_types.named(name)
     if not kinds:
         known = ", ".join(kind.name for kind in gpu_types.GPU_TYPES)
@@ -51,9 +51,16 @@ def of_gpu(name: str, precision: str) -> Pace:
             hint=f"give one of {known}, or use --calibrate on the machine",
         )
     kind = kinds[0]
-    lacks_bf16 = precision == "bf16" and not kind.has_bf16
-    slow, fast = kind.reached_flops("fp32" if lacks_bf16 or precision == "fp32" else "mixed")
-    source = f"{kind.name}: {slow / 1e12:.1f} to {fast / 1e12:.1f} TFLOP/s of its data sheet in "
-    source += "fp32, as it has no units for bf16 (try train.precision=fp16)" if lacks_bf16 else precision
+    computed = capability.automatic([kind.capability]) if precision == "auto" else precision
+    lacks_bf16 = computed == "bf16" and not kind.has_bf16
+    if lacks_bf16:
+        units, words = "fp32", "fp32, as it has no units for bf16 (try train.precision=fp16)"
+    elif computed == "fp32" and kind.has_bf16:
+        units, words = "tf32", "fp32, with products in TF32"
+    else:
+        units, words = computed, computed
+    slow, fast = kind.reached_flops(units)
+    words += f" (train.precision={precision})" if precision == "auto" else ""
+    source = f"{kind.name}: {slow / 1e12:.1f} to {fast / 1e12:.1f} TFLOP/s of its data sheet in {words}"
     rate = Estimate((slow * fast) ** 0.5, slow, fast, source)
     return Pace(kind.name, rate.inverse(), memory_bytes=kind.memory_bytes)

@@ -35,6 +35,8 @@ def fact_rows(records: Records) -> list[tuple[str, str]]:
         ("ranks", units.shown("ranks", facts.ranks)),
         ("hosts", format_units.hosts(facts.hosts)),
         ("device", facts.device),
+        ("computes in", facts.precision),
+        ("chosen as", facts.precision_why),
         ("parameters", units.shown("parameters", facts.parameters)),
         ("exchange", facts.way if facts.source == "dragoman" else facts.exchange),
         ("chosen because", facts.exchange_why),

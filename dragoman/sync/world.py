@@ -20,6 +20,7 @@ import torch.distributed as dist
 from dragoman import orphans
 from dragoman.data.parallel import cores
 from dragoman.errors import DragomanError
+from dragoman.model import kernels
 from dragoman.sync.route import LISTENER, interface_towards, listen_at, own_address_towards
 
 
@@ -149,6 +150,7 @@ def join(timeout_seconds: float) -> Iterator[World]:
     on_gpu = torch.cuda.is_available()
     device = _own_gpu(local_rank) if on_gpu else torch.device("cpu")
     timeout = timedelta(seconds=timeout_seconds)
+    kernels.avoid_cudnn_attention()
     if on_gpu:
         torch.cuda.set_device(device)
     else:

@@ -31,8 +31,9 @@ from dragoman.model import Transformer
 from dragoman.sync import choice
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
+from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
-from dragoman.train import optimizer
+from dragoman.train import optimizer, precision
 from dragoman.train.calibrate import CalibrationRequest, Measured
 from dragoman.train.state import State
 from dragoman.train.step import Stepper
@@ -50,6 +51,8 @@ def main(request_file: Path, answer_file: Path) -> None:
     request = CalibrationRequest.model_validate_json(request_file.read_text(encoding="utf-8"))
     settings = config.load(Training, request_file.with_name(request.settings))
     with worlds.join(settings.sync.timeout_seconds) as world:
+        placement = Placement(world, topologies.find(world))  # collective
+        settings = precision.settle(settings, settings.train.precision, placement).settings  # collective
         torch.manual_seed(settings.train.seed)
         folder = request_file.with_name(f"rank-{world.rank}")  # the parent process removes it
         data = DataSet(Path(request.data)) if request.data else made_up_data(folder, request)

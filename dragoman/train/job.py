@@ -13,7 +13,7 @@ from dragoman.config import Training
 from dragoman.data.store import DataSet
 from dragoman.errors import ConfigError, DataSetError
 from dragoman.rundir import RunFolder
-from dragoman.train import fitting
+from dragoman.train import fitting, precision
 
 # These settings decide the pairs of a step and the weights: with another value it is another run.
 _FIXED = ("model.", "data.unit", "data.step", "data.microbatch", "train.seed", "train.optimizer")
@@ -60,12 +60,13 @@ def check(job: TrainingJob) -> None:
 def checked_settings(folder: RunFolder, settings: Training) -> CheckedSettings:
     """The settings to train this run with; an error if they would make it another run.
 
-    Settings that the run chose for `train.minutes` are kept from its own config.
+    What the run chose for `train.minutes` and `train.precision = "auto"` is kept from its own config.
     """
     if not folder.config.exists():
         return CheckedSettings(settings=settings, changes=[])
     saved = config.load(Training, folder.config)
-    settings, before = fitting.kept(settings, saved), dict(config.flat(saved))
+    settings = precision.kept(fitting.kept(settings, saved), saved)
+    before = dict(config.flat(saved))
     changed = {key: value for key, value in config.flat(settings) if before.get(key) != value}
     refused = [key for key in changed if key.startswith(_FIXED)]
     if refused:

@@ -22,6 +22,7 @@ from dragoman.sync.world import World
 from dragoman.train import fitting, open_records, stopping
 from dragoman.train.fitting import Costs
 from dragoman.train.job import TrainingJob
+from dragoman.train.precision import Computing
 from dragoman.train.saver import Saver, main_saver, replica_saver
 from dragoman.train.state import State
 from dragoman.train.view import View, view
@@ -53,14 +54,17 @@ class Outputs:
 
 
 @contextmanager
-def open_outputs(job: TrainingJob, data: DataSet, state: State, placement: Placement) -> Iterator[Outputs]:
+def open_outputs(
+    job: TrainingJob, computing: Computing, data: DataSet, state: State, placement: Placement
+) -> Iterator[Outputs]:
     """The outputs of this rank, open while the block lasts. Collective."""
     world = placement.world
-    files = done_by_main(world, lambda: _open_files(job, data, state, world))  # collective
+    files = done_by_main(world, lambda: _open_files(job, computing, data, state, world))  # collective
     curves, shown, writer = files or (Curves(), View(), RecordWriter())
     phases = open_records.phases(placement)
     name = job.folder.path.name
     recorder = open_records.recorder(name, state, data, placement, phases, writer)  # collective
+    recorder.placement(precision=computing.words, precision_why=computing.why)
     try:
         yield Outputs(
             saver=_saver(job, data, placement),
@@ -79,13 +83,14 @@ def open_outputs(job: TrainingJob, data: DataSet, state: State, placement: Place
 
 
 def _open_files(
-    job: TrainingJob, data: DataSet, state: State, world: World
+    job: TrainingJob, computing: Computing, data: DataSet, state: State, world: World
 ) -> tuple[Curves, View, RecordWriter]:
     """Opens what only rank 0 writes, besides checkpoints."""
     folder, parameters = job.folder, sum(parameter.numel() for parameter in state.model.parameters())
     folder.path.mkdir(parents=True, exist_ok=True)
     atomic.write(folder.config, config.text(job.settings).encode())
-    atomic.write(folder.provenance, provenance.describe(job.command, world, data, parameters).encode())
+    came_from = provenance.describe(job.command, world, data, parameters, str(computing))
+    atomic.write(folder.provenance, came_from.encode())
     curves = TensorBoardCurves(folder.tensorboard, state.step + 1)
     shown = view(folder.log, job.settings.train.steps, state.step, job.is_forwarded)
     # The records of a run that has ended by itself are complete: running it again must not move its end.

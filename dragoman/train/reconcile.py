@@ -22,13 +22,14 @@ class Reconciled:
 
 
 @contextmanager
-def reconcile(job: TrainingJob, data_fingerprint: str, placement: Placement) -> Iterator[Reconciled]:
+def reconcile(
+    job: TrainingJob, folders: RunFolders, data_fingerprint: str, placement: Placement
+) -> Iterator[Reconciled]:
     """Checks the job and brings the run's folders on all hosts to the same state. Collective.
 
     The folders are locked while the block lasts, so only one training writes to them.
     """
     world = placement.world
-    folders = RunFolders(job.folder, placement)  # collective
     if ranks_that(world, bool(job.folder.checkpoint_steps())):  # collective
         job = replace(job, start_from=None)  # a run that continues has weights of its own
     done_by_main(world, lambda: check(job))  # collective; torchrun checks nothing before it starts ranks

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
+from dataclasses import replace
 
 from dragoman.checkpoint import exportable
 from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
+from dragoman.launch import environment
+from dragoman.model import kernels
 from dragoman.sync import topology
 from dragoman.sync import world as worlds
-from dragoman.train import build_exchange, farewell, fitting, open_records
+from dragoman.train import build_exchange, farewell, fitting, open_records, precision
 from dragoman.train.begin import begin
 from dragoman.train.counterfactual import Counterfactual
 from dragoman.train.evaluation import Evaluator
@@ -18,6 +22,7 @@ from dragoman.train.job import TrainingJob
 from dragoman.train.loop import Run, train
 from dragoman.train.outputs import open_outputs
 from dragoman.train.reconcile import reconcile
+from dragoman.train.run_folders import RunFolders
 from dragoman.train.step import Stepper
 from dragoman.train.stopping import StopReason
 
@@ -28,20 +33,32 @@ def run(job: TrainingJob) -> StopReason:
     A line marked collective waits for all ranks, so every rank must reach the same ones in the same order.
     """
     die_at_once()
+    if job.settings.train.deterministic:
+        os.environ.update(environment.for_deterministic_kernels())
     with (
         worlds.explained(),
         topology.join(job.settings.sync.timeout_seconds) as placement,  # collective
+        kernels.deterministic(job.settings.train.deterministic),
         ExitStack() as stack,
     ):
         interrupt, world = Interrupt(), placement.world
+        folders = RunFolders(job.folder, placement)  # collective
+        asked, of_run = (
+            job.settings.train.precision,
+            folders.check_settings(job.settings).settings,
+        )  # collective
+        computing = precision.settle(of_run, asked, placement)  # collective
+        job = replace(job, settings=computing.settings)
         start = at_start.check(placement, job.data, job.folder.path, job.settings)  # collective
         data = DataSet(job.data)
-        reconciled = stack.enter_context(reconcile(job, data.card.fingerprint, placement))  # collective
+        reconciled = stack.enter_context(
+            reconcile(job, folders, data.card.fingerprint, placement)
+        )  # collective
         job, settings = reconciled.job, reconciled.job.settings
 
-        beginning = begin(reconciled, data, placement)  # collective
+        beginning = begin(reconciled, computing, data, placement)  # collective
         state, batches = beginning.state, beginning.batches
-        outputs = stack.enter_context(open_outputs(job, data, state, placement))  # collective
+        outputs = stack.enter_context(open_outputs(job, computing, data, state, placement))  # collective
         for line in (*start.lines, *exportable.warnings(data.tokenizer), *reconciled.lines, *beginning.lines):
             outputs.view.say(line)
         link = open_records.probe(outputs.recorder, state, placement, start)  # collective

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from dragoman.config import Training
+from dragoman.cost.capability import AskedPrecision, Capability
 from dragoman.doctor import capacity, gpus
-from dragoman.doctor.facts import Gpu, GpuFacts, OtherProgram
+from dragoman.doctor.facts import Gpu, GpuFacts, OtherProgram, UsableGpu
 from dragoman.plan import needs
 from tests.doctor.build import NEEDS, host, only
 from tests.facts import lacking
@@ -16,8 +17,23 @@ GIGABYTE = 10**9
 V100 = Gpu(name="Tesla V100", memory_bytes=32 * GIGABYTE, free_bytes=31 * GIGABYTE)
 
 
+CUDA_12_6 = ["sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"]
+CUDA_13 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
+
+
+def usable(name: str = "Tesla V100", capability: Capability = (7, 0)) -> UsableGpu:
+    return UsableGpu(name=name, capability=capability)
+
+
 def with_gpus(**changes: Any) -> GpuFacts:
-    return GpuFacts(**{"driver": "550.1", "listed": [V100, V100], "usable": 2, "cuda": "12.6"} | changes)
+    facts = {
+        "driver": "550.1",
+        "listed": [V100, V100],
+        "usable": [usable(), usable()],
+        "cuda": "12.6",
+        "architectures": CUDA_12_6,
+    }
+    return GpuFacts(**facts | changes)
 
 
 def test_a_disk_without_room_for_two_checkpoints_is_an_error() -> None:
@@ -84,7 +100,9 @@ def test_other_programs_on_the_cores_are_named() -> None:
     assert check.host == "h1"
     assert not lacking(check.value, "1.6", "8 cores", "burn", "1.5", "cron", "0.1")
     assert not capacity.cores([host(0, programs=others[1:])])
-    assert not capacity.cores([host(0, programs=others, gpus=with_gpus(usable=1))]), "it computes elsewhere"
+    assert not capacity.cores([host(0, programs=others, gpus=with_gpus(usable=[usable()]))]), (
+        "it computes elsewhere"
+    )
 
 
 def test_hosts_without_gpus_hear_nothing_of_gpus() -> None:
@@ -95,9 +113,10 @@ def test_hosts_without_gpus_hear_nothing_of_gpus() -> None:
     ("found", "ranks", "status", "facts"),
     [
         (with_gpus(), 2, "ok", [2, "Tesla V100", "550.1"]),
-        (with_gpus(usable=1), 1, "warning", [1, 2]),
-        (with_gpus(usable=1), 2, "error", [1, 2, "2 ranks"]),
-        (with_gpus(usable=0, cuda=None), 1, "error", [0, 2, "torch", "CUDA"]),
+        (with_gpus(usable=[usable()]), 1, "warning", [1, 2]),
+        (with_gpus(usable=[usable()]), 2, "error", [1, 2, "2 ranks"]),
+        (with_gpus(usable=[], cuda=None), 1, "error", [0, 2, "torch", "CUDA"]),
+        (with_gpus(cuda="13.0", architectures=CUDA_13), 2, "error", ["Tesla V100", "sm_70", "13.0"]),
         (GpuFacts(), 1, "error", []),
     ],
 )
@@ -107,6 +126,51 @@ def test_gpus_that_ranks_cannot_use_are_said(
     check = capacity.gpus([host(0, gpus=with_gpus()), host(1, gpus=found, ranks=ranks)])[1]
     assert (check.host, check.status) == ("h1", status)
     assert not lacking(check.value, *facts)
+
+
+def test_gpus_without_kernels_come_with_the_line_that_installs_some() -> None:
+    check = only(capacity.gpus([host(0, gpus=with_gpus(architectures=CUDA_13))]), "error")
+    assert not lacking(check.advice, "pip install", "torch<2.15", "cu126")
+
+
+def test_a_gpu_that_no_rank_uses_needs_no_kernels() -> None:
+    both = [usable("H100", (9, 0)), usable()]
+    assert not [
+        c
+        for c in capacity.gpus([host(0, gpus=with_gpus(usable=both, architectures=CUDA_13))])
+        if c.status == "error"
+    ]
+    assert only(
+        capacity.gpus([host(0, ranks=2, gpus=with_gpus(usable=both, architectures=CUDA_13))]), "error"
+    )
+
+
+A100, T4 = usable("NVIDIA A100", (8, 0)), usable("Tesla T4", (7, 5))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "status", "facts"),
+    [
+        ("auto", [A100, A100], "ok", ["bf16"]),
+        ("auto", [A100, T4], "ok", ["fp16", "Tesla T4 on h1"]),
+        ("bf16", [A100, T4], "warning", ["bf16", "Tesla T4 on h1"]),
+        ("fp16", [A100, T4], "ok", ["fp16"]),
+        ("fp32", [A100, A100], "ok", ["fp32", "TF32"]),
+        ("fp32", [T4, T4], "ok", ["fp32"]),
+    ],
+)
+def test_the_number_format_is_what_all_gpus_can_do(
+    asked: AskedPrecision, found: list[UsableGpu], status: str, facts: list[str]
+) -> None:
+    hosts = [host(number, gpus=with_gpus(usable=[gpu])) for number, gpu in enumerate(found)]
+    (check,) = capacity.precision(hosts, asked)
+    assert check.status == status
+    assert not lacking(check.value, *facts)
+    assert ("TF32" in check.value) == ("TF32" in facts)
+
+
+def test_cpus_hear_nothing_of_number_formats() -> None:
+    assert capacity.precision([host(0), host(1)], "bf16") == []
 
 
 def test_another_driver_warns() -> None:
@@ -126,10 +190,16 @@ def test_gpus_are_listed_by_the_driver_and_counted_by_torch() -> None:
         nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=32 * GIGABYTE, free=31 * GIGABYTE),
     )
     torch = SimpleNamespace(
-        cuda=SimpleNamespace(is_available=lambda: True, device_count=lambda: 1),
+        cuda=SimpleNamespace(
+            is_available=lambda: True,
+            device_count=lambda: 1,
+            get_device_name=lambda number: "Tesla V100",
+            get_device_capability=lambda number: (7, 0),
+            get_arch_list=lambda: CUDA_12_6,
+        ),
         version=SimpleNamespace(cuda="12.6"),
     )
-    assert gpus.inspect(nvml, torch) == with_gpus(usable=1)
+    assert gpus.inspect(nvml, torch) == with_gpus(usable=[usable()])
 
 
 def test_a_driver_that_fails_is_no_gpu() -> None:

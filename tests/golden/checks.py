@@ -10,7 +10,7 @@ from dragoman.doctor.facts import DataFacts, GpuFacts, Interface, OtherProgram
 from dragoman.doctor.judge import judge
 from dragoman.doctor.show import lines
 from tests.doctor.build import NEEDS, host
-from tests.doctor.test_capacity import GIGABYTE, with_gpus
+from tests.doctor.test_capacity import A100, CUDA_13, GIGABYTE, T4, usable, with_gpus
 from tests.doctor.test_pairs import attempt
 from tests.doctor.test_trial import FOUND
 
@@ -60,9 +60,13 @@ def capable() -> Cases:
     slow = host(1, peaks=[50e9], load=7.0, programs=others)
     yield "a slow host", capacity.speed([host(0), slow])
     yield "a host that others use", capacity.cores([host(0), slow])
-    without, older = with_gpus(usable=0, cuda=None), with_gpus(driver="535.2")
-    gpus = (with_gpus(), with_gpus(usable=1), without, older, GpuFacts())
+    without, older = with_gpus(usable=[], cuda=None), with_gpus(driver="535.2")
+    no_kernels = with_gpus(cuda="13.0", architectures=CUDA_13)
+    gpus = (with_gpus(), with_gpus(usable=[usable()]), without, older, GpuFacts(), no_kernels)
     yield "GPUs", capacity.gpus([host(number, gpus=found, ranks=2) for number, found in enumerate(gpus)])
+    mixed = [host(0, gpus=with_gpus(usable=[A100])), host(1, gpus=with_gpus(usable=[T4]))]
+    for asked in ("auto", "bf16", "fp32"):
+        yield f"precision {asked} on two kinds of GPUs", capacity.precision(mixed, asked)
     yield "a place that is none", capacity.place([host(0, run_problem="/runs/a: is a file")])
 
 

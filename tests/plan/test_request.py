@@ -162,3 +162,22 @@ def test_planning_does_not_load_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("gpu", "precision", "most", "units"),
+    [
+        ("A100", "auto", 156e12, "bf16"),
+        ("V100", "auto", 56e12, "fp16"),
+        ("P100", "auto", 9.35e12, "fp16"),
+        ("A100", "fp32", 78e12, "TF32"),
+        ("V100", "fp32", 9.8e12, "fp32"),
+    ],
+)
+def test_a_gpu_is_planned_in_the_format_it_would_compute_in(
+    gpu: str, precision: str, most: float, units: str
+) -> None:
+    settings = Training.model_validate({"train": {"precision": precision}})
+    pace = plan(replace(V100S, settings=settings, gpu=gpu)).forecast.pace.seconds_per_flop
+    assert 1 / pace.low == pytest.approx(most, rel=0.01)
+    assert not lacking(pace.source, units)
