@@ -1,9 +1,11 @@
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.model.loss import cross_entropy_sum
+from dragoman.model.loss import cpu_chunk, cross_entropy_sum, gpu_chunk
 
 
 def inputs(rows: int = 23, width: int = 8, vocabulary: int = 31) -> tuple[Tensor, Tensor, Tensor]:
@@ -35,6 +37,39 @@ def test_rows_without_a_target_do_not_count(chunk_rows: int) -> None:
     torch.testing.assert_close(
         torch.autograd.grad(with_spare, (hidden, weight)), torch.autograd.grad(without, (hidden, weight))
     )
+
+
+@pytest.mark.parametrize("chunk", [cpu_chunk, gpu_chunk])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("targets", [600, 512])
+def test_a_chunk_is_right_to_the_last_digit_of_its_type_on_either_device(
+    chunk: Callable[..., tuple[Tensor, Tensor]], dtype: torch.dtype, targets: int
+) -> None:
+    hidden, weight, target = inputs(600)
+    z = (4 * hidden @ weight.T).detach()
+    z[torch.arange(0, 600, 2), target[::2]] += 12  # half of them are learnt: p[t] is close to 1
+    z, target_T1 = z.to(dtype), target[:targets, None]
+    exact = z[:targets].double().requires_grad_()
+    # Without the mean over the vocabulary, which is not the chunk's.
+    expected = exact.logsumexp(1).sum() - 0.9 * exact.gather(1, target_T1).sum()
+    (slope,) = torch.autograd.grad(expected, exact)
+    found, grad = chunk(z.clone(), target_T1, 0.1, True)
+    assert grad.dtype == dtype
+    assert float(found) == pytest.approx(expected.item(), rel=1e-4 if dtype == torch.bfloat16 else 1e-6)
+    steps = 64 if dtype == torch.float32 else 1  # a logit's own last digit is that much of its exponential
+    rounding = steps * torch.finfo(dtype).eps * (slope.abs() + exact.detach().softmax(1))
+    assert ((grad[:targets].double() - slope).abs() <= rounding + torch.finfo(dtype).smallest_normal).all()
+    without, _ = chunk(z.clone(), target_T1, 0.1, False)
+    assert float(without) == pytest.approx(expected.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_hopeless_target_has_a_finite_loss_on_a_gpu(dtype: torch.dtype) -> None:
+    z = torch.zeros(1, 31, dtype=dtype)
+    z[0, 0] = 200
+    loss, _ = gpu_chunk(z, torch.tensor([[1]]), 0.0, True)
+    assert loss.isfinite()
+    assert float(loss) > 80
 
 
 def test_large_logits_stay_finite() -> None:
