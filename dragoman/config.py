@@ -259,6 +259,11 @@ class Train(Section):
         False,
         description="on GPUs, use only kernels that give the same bits each time; a CPU always does",
     )
+    recompute: bool = Field(
+        False,
+        description="keep only the input of each layer and compute the layer again in the backward pass: the "
+        "same gradients with far less memory, for about a quarter more time",
+    )
     most_bad_steps: int = Field(
         20,
         ge=1,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 BACKWARD = 2.0  # in forward passes: gradients of the inputs, and gradients of the weights
-BACKWARD_SHARE = BACKWARD / (1 + BACKWARD)  # of computing
 
 
 class Measures(Protocol):
@@ -59,6 +58,20 @@ def forward(
 def step(model: Measures, vocabulary: int, source_tokens: float, target_tokens: float, pairs: float) -> float:
     """FLOPs of forward and backward."""
     return (1 + BACKWARD) * forward(model, vocabulary, source_tokens, target_tokens, pairs)
+
+
+def recomputed(model: Measures, source_tokens: float, target_tokens: float, pairs: float) -> float:
+    """FLOPs that `train.recompute` adds to a step: the layers' forward pass again, without the projection.
+
+    The model does not need them, so `step` leaves them out, and so does the report.
+    """
+    return forward(model, 0, source_tokens, target_tokens, pairs)
+
+
+def backward_share(recompute: bool) -> float:
+    """The share of computing that is in the backward pass; with `train.recompute`, a forward pass is too."""
+    backward = BACKWARD + recompute
+    return backward / (1 + backward)
 
 
 def _weights(model: Measures, vocabulary: int, source_tokens: float, target_tokens: float) -> float:

@@ -53,7 +53,9 @@ def memory(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
             state, all_of_it = ranks * needs.state_bytes, ranks * needs.rank_bytes
             value += f"; {ranks} rank{'s' * (ranks > 1)} will need about {format_units.size(all_of_it)}"
             status = "error" if state > total else "warning" if all_of_it > available else "ok"
-        advice = "start fewer ranks on this host, or set data.split=2" if status == "warning" else ""
+        advice = ""
+        if status == "warning":
+            advice = "start fewer ranks on this host, or set data.split=2 or train.recompute=true"
         if status == "error":
             advice = "use a smaller model or fewer ranks on this host: not even weights and moments fit"
         checks.append(Check("memory", host.name, status, value, advice))

@@ -154,7 +154,8 @@ def _killed(rank: int, number: int) -> str:
     return (
         f"rank {rank} was ended by {signal.Signals(number).name}\n"
         "  try: the same command, which continues from the last checkpoint; if it happens again, check "
-        "whether the machine runs out of memory (dmesg), and compute in smaller parts with --set data.split=2"
+        "whether the machine runs out of memory (dmesg), and need less of it with --set data.split=2 or "
+        "--set train.recompute=true"
     )
 
 

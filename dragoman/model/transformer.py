@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from dragoman.config import Model
 from dragoman.data.tokens import BOS
@@ -56,13 +58,25 @@ class Block(nn.Module):
         self.attention = SelfAttention(config.width, config.heads, config.attention_dropout)
         self.feedforward_norm = nn.LayerNorm(config.width)
         self.feedforward = FeedForward(config)
+        self.recompute = False  # keep only the inputs, and compute the rest again in the backward pass?
+
+    def forward(self, *inputs: Any) -> Tensor:
+        if not (self.recompute and torch.is_grad_enabled()):
+            return self.compute(*inputs)
+        # Restores the random state of the first time, so dropout draws the same masks again.
+        output: Tensor = checkpoint(self.compute, *inputs, use_reentrant=False)
+        return output
+
+    def compute(self, *inputs: Any) -> Tensor:
+        """The layer's output."""
+        raise NotImplementedError
 
     def add(self, x_ND: Tensor, change_ND: Tensor) -> Tensor:
         return add_dropped(x_ND, change_ND, self.rate if self.training else 0.0)
 
 
 class EncoderLayer(Block):
-    def forward(self, x_ND: Tensor, packing: Packing) -> Tensor:
+    def compute(self, x_ND: Tensor, packing: Packing) -> Tensor:
         x_ND = self.add(x_ND, self.attention(self.attention_norm(x_ND), packing))
         return self.add(x_ND, self.feedforward(self.feedforward_norm(x_ND)))
 
@@ -73,7 +87,7 @@ class DecoderLayer(Block):
         self.cross_attention_norm = nn.LayerNorm(config.width)
         self.cross_attention = CrossAttention(config.width, config.heads, config.attention_dropout)
 
-    def forward(self, x_ND: Tensor, packing: Packing, memory_ND: Tensor, source: Packing) -> Tensor:
+    def compute(self, x_ND: Tensor, packing: Packing, memory_ND: Tensor, source: Packing) -> Tensor:
         x_ND = self.add(x_ND, self.attention(self.attention_norm(x_ND), packing, causal=True))
         queries_ND = self.cross_attention_norm(x_ND)
         x_ND = self.add(x_ND, self.cross_attention(queries_ND, packing, memory_ND, source))
@@ -129,9 +143,12 @@ class Decoder(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Transformer-base with 32,768 pieces has 60,880,896 parameters. Seed torch before building one."""
+    """Transformer-base with 32,768 pieces has 60,880,896 parameters. Seed torch before building one.
 
-    def __init__(self, config: Model, vocabulary: int):
+    `recompute` is `train.recompute`; it changes memory and time, and no result.
+    """
+
+    def __init__(self, config: Model, vocabulary: int, recompute: bool = False):
         super().__init__()
         if config.width % config.heads or config.width % 2:
             raise ConfigError(
@@ -143,8 +160,15 @@ class Transformer(nn.Module):
             self.embedding = nn.Embedding(vocabulary, config.width)
             self.encoder = Encoder(config)
             self.decoder = Decoder(config)
+        for layer in self.layers:
+            layer.recompute = recompute
         self.to_empty(device=device)
         self._initialise()
+
+    @property
+    def layers(self) -> list[Block]:
+        """All layers, the encoder's first."""
+        return [*self.encoder.layers, *self.decoder.layers]
 
     def forward(
         self,

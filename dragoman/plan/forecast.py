@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dragoman.cost.flops import BACKWARD_SHARE
+from dragoman.cost.flops import backward_share
 from dragoman.cost.step import (
     BUCKET_BYTES,
     StepCost,
@@ -135,11 +135,12 @@ def _cost(plan: Forecast, case: Case) -> StepCost:
     work, pace, cluster, way = plan.work, plan.pace, plan.cluster, plan.way
     microbatches = work.microbatches * plan.tokens
     per_rank = math.ceil(microbatches / cluster.ranks)  # of the rank that has the most
-    flops = work.flops_per_step(case) * plan.tokens * per_rank / microbatches
+    flops = work.computed_flops_per_step(case) * plan.tokens * per_rank / microbatches
     compute = flops * pace.seconds_per_flop.at(case)
     gradient_bytes = way.gradient_bytes(work.parameters)
     members = way.ring_members(cluster.rank_hosts)
     bits_per_second, round_trip = _link(cluster, case)
+    backward = backward_share(work.settings.train.recompute) * compute / per_rank
     filled = buckets(work.gradient_tensors, way.bucket_bytes or _bucket_bytes(cluster, case))
     drag = pace.drag_seconds_per_byte.at(case)
     cost = StepCost(
@@ -151,7 +152,7 @@ def _cost(plan: Forecast, case: Case) -> StepCost:
         latency_seconds=len(filled) * ring_latency_seconds(members, round_trip),
         drag_seconds=drag * ring_bytes(members, gradient_bytes),
         # The first bucket is sent when it is full, the last when backward is over (cost/step.py).
-        window_seconds=BACKWARD_SHARE * compute / per_rank * (1 - filled[0] / sum(filled)),
+        window_seconds=backward * (1 - filled[0] / sum(filled)),
         tail=filled[-1] / sum(filled),
     )
     if way.steps_per_round > 1:

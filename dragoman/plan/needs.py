@@ -64,11 +64,17 @@ def _activation_bytes(settings: Training, sentence_tokens: float) -> float:
 
     What autograd keeps was counted with its own hooks. Per token and layer: 35 bytes for each channel in the
     encoder, 60 in the decoder, 4 for each inner channel, and 9 for each head and attended token. Around the
-    layers: 20 bytes for each channel.
+    layers: 20 bytes for each channel. With `train.recompute`, autograd keeps 4 bytes for each channel of a
+    layer's input, and all of the one layer that is being computed again.
     """
     model, data = settings.model, settings.data
     attended = 9 * model.heads * sentence_tokens
-    encoder = model.encoder_layers * (35 * model.width + 4 * model.feedforward + attended)
-    decoder = model.decoder_layers * (60 * model.width + 4 * model.feedforward + 2 * attended)
-    tokens = data.microbatch * (1 if data.unit == "tokens" else sentence_tokens)
-    return _BACKWARD * tokens / data.split * (encoder + decoder + 20 * model.width)
+    encoder = 35 * model.width + 4 * model.feedforward + attended
+    decoder = 60 * model.width + 4 * model.feedforward + 2 * attended
+    tokens = data.microbatch * (1 if data.unit == "tokens" else sentence_tokens) / data.split
+    around = _BACKWARD * 20 * model.width
+    if settings.train.recompute:
+        inputs = _NUMBER_BYTES * model.width * (model.encoder_layers + model.decoder_layers)
+        return tokens * (inputs + _BACKWARD * max(encoder, decoder) + around)
+    layers = model.encoder_layers * encoder + model.decoder_layers * decoder
+    return tokens * (_BACKWARD * layers + around)

@@ -105,7 +105,7 @@ def _pace(records: Records, parts: StepParts, work: Work, name: str) -> Pace:
     def measured(value: float, doubt: float = doubt) -> Estimate:
         return Estimate.within(value, doubt, where)
 
-    per_flop = measured(computing / (work.flops_per_step() * share))
+    per_flop = measured(computing / (work.computed_flops_per_step() * share))
     startup = _mean_of(records, "startup")
     saving = _mean_of(records, "checkpoint")
     return Pace(

@@ -103,6 +103,7 @@ def _microbatch(settings: Training, corpus: CorpusSize) -> tuple[object, ...]:
         settings.data.unit,
         settings.data.microbatch,
         settings.data.split,
+        settings.train.recompute,
         corpus.vocabulary,
     )
 

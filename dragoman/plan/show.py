@@ -120,7 +120,7 @@ def _needs(forecast: Forecast) -> Iterator[str]:
     verdict = ""
     if has:
         fits = "fits" if used.high <= has else "may not fit" if used.low <= has else "does not fit"
-        verdict = f" ({fits} in {format_units.size(has)}; data.split computes in smaller parts)"
+        verdict = f" ({fits} in {format_units.size(has)}; data.split and train.recompute need less)"
     yield f"Memory per rank: {interval(used, format_units.size)}{verdict}: {used.source}"
 
 

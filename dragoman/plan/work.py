@@ -96,6 +96,14 @@ class Work:
         )
         return flops.step(self.settings.model, self.corpus.vocabulary, source, target, pairs)
 
+    def computed_flops_per_step(self, case: Case = "value") -> float:
+        """FLOPs per step including those that `train.recompute` computes a second time."""
+        once, pairs, corpus = self.flops_per_step(case), self.pairs_per_step(case), self.corpus
+        if not self.settings.train.recompute:
+            return once
+        source, target = pairs * corpus.source_tokens.at(case), pairs * corpus.target_tokens.at(case)
+        return once + flops.recomputed(self.settings.model, source, target, pairs)
+
     def decoding_flops(self) -> float:
         """FLOPs to translate the held-out pairs once: the decoder computes every hypothesis of the beam."""
         corpus, beam = self.corpus, self.settings.evaluate.beam

@@ -33,7 +33,7 @@ def begin(reconciled: Reconciled, computing: Computing, data: DataSet, placement
     """The model, its optimizer and its data at the step to begin with. Collective."""
     job, settings, world = reconciled.job, reconciled.job.settings, placement.world
     torch.manual_seed(settings.train.seed)
-    model = Transformer(settings.model, len(data.tokenizer)).to(world.device)
+    model = Transformer(settings.model, len(data.tokenizer), settings.train.recompute).to(world.device)
     state = State(settings, model, optimizer.build(model, settings.train))
     lines: list[str] = []
     if reconciled.step is not None:

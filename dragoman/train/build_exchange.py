@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.config import Training
-from dragoman.cost.flops import BACKWARD_SHARE
+from dragoman.cost.flops import backward_share
 from dragoman.measure import clock
 from dragoman.measure.phases import Phases
 from dragoman.sync import auto, choice
@@ -82,4 +82,5 @@ def _computed_step(beginning: Beginning, world: World, phases: Phases) -> auto.C
     seconds = [world.most([stepper.seconds_without_exchange(batch)])[0] for _ in range(2)][-1]
     microbatches = max(len(batch.share(rank, world.size)) for rank in range(world.size))
     tensors = [parameter.numel() * 4 for parameter in state.model.parameters()]
-    return auto.ComputedStep(seconds, BACKWARD_SHARE * seconds / max(1, microbatches), tensors[::-1])
+    backward = backward_share(state.config.train.recompute) * seconds / max(1, microbatches)
+    return auto.ComputedStep(seconds, backward, tensors[::-1])

@@ -80,7 +80,7 @@ class Bench:
 
     def __init__(self, settings: Training, vocabulary: int, data: Any, world: World):
         self._settings, self._vocabulary, self._data, self._world = settings, vocabulary, data, world
-        model = Transformer(settings.model, vocabulary).to(world.device)
+        model = Transformer(settings.model, vocabulary, settings.train.recompute).to(world.device)
         self._state = State(settings, model, optimizer.build(model, settings.train))
         self._phases = GpuPhases() if world.device.type == "cuda" else Phases()
         # The plainest way: the cost of the others is computed from it.
@@ -133,12 +133,14 @@ class Bench:
         return {"without_exchange": without, **dict(zip(names, slowest, strict=True))}
 
     def _flops(self, batch: Batch) -> float:
-        """The FLOPs of this rank's share of a step."""
+        """The FLOPs that this rank computes in a step."""
         total = 0.0
         for number in batch.share(self._world.rank, self._world.size):
             loaded = self._batches.load(batch.microbatches[number])
             tokens = len(loaded.source), len(loaded.target), len(loaded.source_lengths)
             total += flops.step(self._settings.model, self._vocabulary, *tokens)
+            if self._settings.train.recompute:
+                total += flops.recomputed(self._settings.model, *tokens)
         return total
 
     def _memory_bytes(self) -> float:

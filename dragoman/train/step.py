@@ -228,10 +228,11 @@ class _MemoryErrors:
         if self._is_exchanging:
             raise DragomanError(
                 "out of memory while gradients were being exchanged: this step cannot be repeated",
-                hint="continue from the last checkpoint with the same command and --set data.split=2, which "
-                "needs less memory",
+                hint="continue from the last checkpoint with the same command and --set data.split=2 or "
+                "--set train.recompute=true, which need less memory",
             ) from None
         raise DragomanError(
             "out of memory: a single pair does not fit",
-            hint="use a smaller model, or prepare the text with a lower clean.max_words",
+            hint="set train.recompute=true, use a smaller model, or prepare the text with a lower "
+            "clean.max_words",
         ) from None

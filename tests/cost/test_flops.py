@@ -22,6 +22,15 @@ def test_backward_costs_twice_the_forward() -> None:
     assert flops.step(model, 32_768, 25_000, 25_000, 900) == 3 * forward
 
 
+def test_recomputing_repeats_the_layers_and_not_the_projection() -> None:
+    model, tokens = Model(), (25_000.0, 20_000.0, 900.0)
+    projection = 2 * 20_000 * 32_768 * model.width
+    once = flops.forward(model, 32_768, *tokens)
+    assert flops.recomputed(model, *tokens) == pytest.approx(once - projection)
+    assert flops.backward_share(False) == pytest.approx(2 / 3)
+    assert flops.backward_share(True) == pytest.approx(3 / 4)
+
+
 def test_base_model_is_near_six_per_parameter_and_token() -> None:
     # The rule of thumb: half the tokens meet the encoder, half the decoder and the output.
     parameters = 60_880_896

@@ -37,6 +37,20 @@ def test_work_is_that_of_the_flop_count() -> None:
     assert work.flops_per_step() == pytest.approx(expected)
 
 
+def test_recomputing_is_computed_but_is_no_work_of_the_model() -> None:
+    plain = build.work()
+    again = Work(
+        plain.settings.model_copy(
+            update={"train": plain.settings.train.model_copy(update={"recompute": True})}
+        ),
+        plain.corpus,
+    )
+    assert again.flops_per_step() == plain.flops_per_step() == plain.computed_flops_per_step()
+    projection = 2 * 8_000 * 1_000 * build.TINY.width
+    assert again.computed_flops_per_step() == pytest.approx(4 / 3 * plain.flops_per_step() - projection)
+    assert again.memory_bytes.value < plain.memory_bytes.value
+
+
 def test_what_was_not_counted_is_said() -> None:
     assert build.corpus().assumptions == []
     only(CorpusSize.usual(None).assumptions, "32,768 pieces")

@@ -40,7 +40,7 @@ class Bench:
         filled = config.load(Training, settings, changes)
         data_set = DataSet(data)
         torch.manual_seed(filled.train.seed)
-        self.model = Transformer(filled.model, len(data_set.tokenizer))
+        self.model = Transformer(filled.model, len(data_set.tokenizer), filled.train.recompute)
         self.state = State(filled, self.model, optimizer.build(self.model, filled.train))
         size = StepSize(filled.data.step, filled.data.microbatch, filled.data.unit)
         self.batches = Batches(data_set, size, filled.train.seed)

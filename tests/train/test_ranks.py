@@ -42,6 +42,12 @@ def test_ranks_do_not_change_evaluations(unbroken: Unbroken, ranks: int) -> None
         assert many.bleu.value == pytest.approx(one.bleu.value, abs=3)
 
 
+def test_recomputing_layers_changes_no_bit(task: Task, unbroken: Unbroken, tmp_path: Path) -> None:
+    result = runs.train(task, tmp_path, "train.steps=16", "train.recompute=true", workers=2)
+    assert result.returncode == 0, result.stderr
+    assert runs.trained(tmp_path, 16) == runs.trained(unbroken(2), 16)
+
+
 def test_a_run_goes_on_with_other_numbers_of_ranks(task: Task, unbroken: Unbroken, tmp_path: Path) -> None:
     run = runs.copy_stopped_at(unbroken(4), tmp_path / "run", 16)
     for ranks, steps in ((2, 24), (3, 32)):

@@ -76,14 +76,14 @@ def test_out_of_memory_in_an_early_backward_splits_too(task: Task, world: World)
 def test_out_of_memory_in_the_last_backward_is_an_error_with_advice(task: Task, world: World) -> None:
     short = bench(task, world)
     short.replace_forward(out_of_memory_in_backward(4))
-    with raising(DragomanError, "--set data.split=2"):
+    with raising(DragomanError, "--set data.split=2", "--set train.recompute=true"):
         short.step()
 
 
 def test_a_single_pair_that_does_not_fit_is_an_error(task: Task, world: World) -> None:
     short = bench(task, world)
     short.replace_forward(out_of_memory_above(0))
-    with raising(DragomanError, "clean.max_words") as error:
+    with raising(DragomanError, "clean.max_words", "train.recompute=true") as error:
         short.step()
     assert lacking(str(error.value), "--set data.split=2"), "smaller parts would not help"
 
