@@ -102,7 +102,7 @@ class _CrossEntropySum(torch.autograd.Function):
 def cpu_chunk(
     z_KV: Tensor, target_K1: Tensor, smoothing: float, wants_gradient: bool
 ) -> tuple[Tensor, Tensor]:
-    """The sum of logsumexp(z) - (1 - e) * z[t] over the rows with a target, and its gradient, written over z."""
+    """The sum of logsumexp(z) - (1 - e) * z[t] over the rows with a target; its gradient, written over z."""
     dtype, z_KV = z_KV.dtype, z_KV.float()  # in float32 that is z itself
     loss = (smoothing - 1) * z_KV.gather(1, target_K1).sum()
     loss += _softmax_(z_KV)[: len(target_K1)].sum()
