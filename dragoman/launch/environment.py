@@ -64,6 +64,11 @@ def command(command_line: str) -> str:
     return os.environ.get(_TYPED, command_line)
 
 
+def is_watched() -> bool:
+    """Whether our launcher started this rank on one of several hosts, and listens to all of them."""
+    return _TYPED in os.environ
+
+
 def is_forwarded() -> bool:
     """Whether mpirun forwards this process's output. Its ranks have a terminal, but nobody watches it."""
     return "OMPI_COMM_WORLD_RANK" in os.environ

@@ -32,9 +32,10 @@ _KINDS: dict[str, dict[str, type]] = {
     "exit": {"exit": int},
     "beat": {"beat": bool},
 }
-# Port, key and user come from the user's ~/.ssh/config. BatchMode: ssh must not ask for a password. ssh gives
-# a host up after a minute of silence (6 x 10 s).
-_OPTIONS = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=10", "ServerAliveCountMax=6"]
+LOST_SECONDS = 60  # ssh gives a host up after this long without a sign of life
+# Port, key and user come from the user's ~/.ssh/config. BatchMode: ssh must not ask for a password.
+_OPTIONS = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=10"]
+_OPTIONS += [f"ServerAliveCountMax={LOST_SECONDS // 10}"]
 _END_SECONDS = SAVE_SECONDS + 60.0  # longer than an agent takes to end what it started
 
 # Errors of ssh and of the remote shell: a pattern in their output, what it means, and what to try.

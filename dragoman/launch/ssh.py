@@ -21,10 +21,10 @@ from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
 from dragoman.launch.hosts import Host
 from dragoman.launch.node import TrainingCommand
 from dragoman.launch.ranks import Node
-from dragoman.launch.remote import Remote
+from dragoman.launch.remote import LOST_SECONDS, Remote
 from dragoman.launch.signals import stop_requests
-
-_SILENT_SECONDS = 10.0  # an agent sends something every two seconds; ssh gives a host up after a minute
+from dragoman.sync import silence
+from dragoman.sync.silence import SILENT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -140,16 +140,13 @@ def _report_silence(remotes: Sequence[Remote], before: set[str]) -> set[str]:
     `before` holds the names that were returned last time.
     """
     silent = {
-        remote.name: remote.silent_seconds for remote in remotes if remote.silent_seconds > _SILENT_SECONDS
+        remote.name: remote.silent_seconds for remote in remotes if remote.silent_seconds > SILENT_SECONDS
     }
     for name in silent.keys() - before:
-        terminal.warn(
-            f"warning: no message from {name} for {silent[name]:.0f} s: it or its network may be down; "
-            "the run waits up to a minute"
-        )
+        terminal.warn(silence.fell_silent(name, silent[name], LOST_SECONDS))
     for remote in remotes:
         if remote.name in before - silent.keys():
-            terminal.warn(f"{remote.name} answers again")
+            terminal.warn(silence.answers_again(remote.name))
     return set(silent)
 
 

@@ -86,6 +86,12 @@ class World:
         padded = content.ljust(int(lengths.max()) + 1, b"\0")
         return lengths.tolist(), torch.frombuffer(bytearray(padded), dtype=torch.uint8)
 
+    def connect_to_store(self) -> dist.TCPStore:
+        """A connection of its own to the store through which the ranks met: its calls hold up no other."""
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        timeout = timedelta(seconds=self.timeout_seconds)
+        return dist.TCPStore(address, port, is_master=False, wait_for_workers=False, timeout=timeout)
+
     def group(self, ranks: Sequence[int]) -> dist.ProcessGroup:
         """A group of some ranks, for gradients. Collective, also for ranks outside it."""
         group = dist.new_group(list(ranks), timeout=timedelta(seconds=self.timeout_seconds))

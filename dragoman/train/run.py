@@ -6,12 +6,13 @@ import os
 from contextlib import ExitStack
 from dataclasses import replace
 
+from dragoman import terminal
 from dragoman.checkpoint import exportable
 from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
 from dragoman.launch import environment
 from dragoman.model import kernels
-from dragoman.sync import topology
+from dragoman.sync import silence, topology
 from dragoman.sync import world as worlds
 from dragoman.train import build_exchange, farewell, fitting, open_records, precision
 from dragoman.train.begin import begin
@@ -62,6 +63,9 @@ def run(job: TrainingJob) -> StopReason:
         for line in (*start.lines, *exportable.warnings(data.tokenizer), *reconciled.lines, *beginning.lines):
             outputs.view.say(line)
         link = open_records.probe(outputs.recorder, state, placement, start)  # collective
+        if not environment.is_watched():
+            tell = outputs.view.say if world.is_main else terminal.warn
+            stack.enter_context(silence.told(placement, tell))
         # Collective: also sends rank 0's weights to all.
         exchange = build_exchange.build(beginning, placement, link, outputs)
         stack.callback(exchange.close)

@@ -2,7 +2,9 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from dragoman.data.parallel import cores
@@ -18,6 +20,17 @@ def cluster() -> Iterator[Cluster]:
             pytest.skip(reason)
     with Cluster(hosts=2, with_ssh=True, cores_per_host=max(1, cores() // 2)) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def idle(cluster: Cluster) -> Iterator[None]:
+    """Whatever a failed test left on the hosts, the ssh servers apart, is killed."""
+    servers = {host: cluster.processes(host) for host in (0, 1)}
+    yield
+    for host, known in servers.items():
+        for pid in set(cluster.processes(host)) - set(known):
+            with suppress(psutil.NoSuchProcess):  # it may have ended just now
+                psutil.Process(pid).kill()
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """Ranks started by Open MPI."""
 
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from dragoman.errors import UsageError
 from dragoman.launch import mpirun
 from testbed import Cluster
-from tests.facts import raising
+from tests.facts import lacking, raising
 from tests.train import runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
@@ -35,6 +37,28 @@ def test_mpirun_over_two_hosts_ends_with_the_bytes_of_two_local_workers(
     done = cluster.run(0, words, timeout_seconds=runs.WAIT_SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)
+
+
+@pytest.mark.usefixtures("mpirun", "idle")
+def test_a_cut_cable_is_told_within_15_seconds_and_so_is_its_mending(
+    cluster: Cluster, task: Task, tmp_path: Path
+) -> None:
+    words = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "2", "-H", "10.77.0.1:1,10.77.0.2:1"]
+    words += [*runs.DRAGOMAN, *runs.arguments(task, tmp_path, "train.steps=1000000", "measure.every=2")]
+    with cluster.popen(0, words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as training:
+        assert training.stdout
+        try:
+            next(line for line in training.stdout if line.startswith("step "))
+            cluster.cut(1)
+            began = time.monotonic()
+            next(line for line in training.stdout if not lacking(line, "h1"))
+            assert time.monotonic() - began < 15
+            cluster.mend(1)
+            assert not lacking(next(line for line in training.stdout if line.startswith("h1")), "h1")
+            next(line for line in training.stdout if line.startswith("step "))
+        finally:
+            cluster.mend(1)
+            training.kill()
 
 
 @pytest.mark.usefixtures("mpirun")

@@ -24,17 +24,6 @@ STEPS = 16
 FOR_EVER = "train.steps=1000000"
 
 
-@pytest.fixture
-def idle(cluster: Cluster) -> Iterator[None]:
-    """Whatever a failed test left on the hosts, the ssh servers apart, is killed."""
-    servers = {host: cluster.processes(host) for host in (0, 1)}
-    yield
-    for host, known in servers.items():
-        for pid in set(cluster.processes(host)) - set(known):
-            with suppress(psutil.NoSuchProcess):  # it may have ended just now
-                psutil.Process(pid).kill()
-
-
 def command(task: Task, run: Path, *settings: str) -> list[str]:
     return [*runs.DRAGOMAN, *runs.arguments(task, run, *settings), "--hosts", "h0:1,h1:1"]
 
