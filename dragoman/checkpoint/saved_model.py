@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dragoman import config, kinds, terminal
+from dragoman import config, format_units, kinds, terminal
 from dragoman.checkpoint import saved_state
 from dragoman.checkpoint.saved_state import MODEL_FILE, REQUIRED_TO_TRANSLATE, STATE_FILE
 from dragoman.config import Model, Training
@@ -70,9 +70,9 @@ def find_several(path: Path, count: int, which: Literal["last", "best"]) -> list
     if which == "best" and steps:
         steps = _worst_to_best(folder.checkpoint(steps[-1]), steps)
     if len(steps) < count:
-        scored = "scored " if which == "best" else ""
+        kind = "scored checkpoint" if which == "best" else "checkpoint"
         raise UsageError(
-            f"has {len(steps)} {scored}checkpoints, fewer than the {count} to be averaged",
+            f"has {format_units.counted(len(steps), kind)}, fewer than the {count} to be averaged",
             path=path,
             hint=f"give a lower --average; checkpoint.keep_{which} sets how many a run keeps",
         )

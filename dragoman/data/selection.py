@@ -103,7 +103,7 @@ def hold_out(fate: np.ndarray, settings: HeldOutSettings, seed: int) -> np.ndarr
     count = min(settings.pairs, int(len(candidates) * settings.most_share))
     if count == 0:
         raise DataError(
-            f"only {len(candidates)} clean pairs are left, too few to hold any out as dev",
+            f"too few pairs are left after cleaning to hold any out as dev: {len(candidates)}",
             hint="give a dev set with --dev, or more training text",
         )
     return np.sort(np.random.default_rng(seed).choice(candidates, size=count, replace=False))

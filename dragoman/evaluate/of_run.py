@@ -46,10 +46,14 @@ def data(model: Path) -> DataSet:
             hint="one of: --data DATA; --source FILE --reference FILE; --test-set NAME --languages en-de",
         )
     facts = provenance.load(RunFolder(checkpoint.run).provenance)
-    path = Path(str(facts.get("data", "")))
+    name = facts.get("data")
+    path = Path(str(name))
     hint = "name the data set with --data DATA"
-    if not facts.get("data") or not path.is_dir():
-        raise UsageError(f"this run's data set is missing: {path}", path=checkpoint.run, hint=hint)
+    if not name or not path.is_dir():
+        what = (
+            f"this run's data set is missing: {path}" if name else "this run does not say which data it used"
+        )
+        raise UsageError(what, path=checkpoint.run, hint=hint)
     data = DataSet(path)
     if data.card.fingerprint != facts.get("data_fingerprint"):
         raise DataSetError("this data set has changed since the run was trained on it", path=path, hint=hint)

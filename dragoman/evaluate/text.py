@@ -17,7 +17,7 @@ def lines(evaluated: Evaluated) -> Iterator[str]:
         yield f"\n{system.name} ({system.made})"
         for metric, score in system.scores.items():
             value, low, high = (_number(metric, figure) for figure in (score.value, score.low, score.high))
-            yield f"  {NAMES[metric]:<5} {value:>7}  95 % interval {low} to {high}  {score.signature}"
+            yield f"  {NAMES[metric]:<5} {value:>7}  95% interval {low} to {high}  {score.signature}"
     if evaluated.differences:
         first, second = (system.name for system in evaluated.systems)
         yield f"\n{second} against {first}, with the same sentences drawn for both"

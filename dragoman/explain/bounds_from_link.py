@@ -215,7 +215,7 @@ def _verdict(link: Bounds | None, computing: Bounds | None, gpu: GpuUse | None) 
     elif works and low >= BOTTLENECK and not (gpu and gpu.is_moment and _outweigh(link, computing)):
         return "unknown", "Unknown: the GPUs drew the power of computing, but all else says that they waited"
     if link and link.low >= BOTTLENECK and not (computing and computing.high < NEGLIGIBLE):
-        return "bottleneck", "Yes, judging by the bytes it must have sent"
+        return "bottleneck", "Yes, judging by the bytes the run must have sent"
     if computing and computing.low >= BOTTLENECK and (link is None or link.high >= BOTTLENECK):
         return "bottleneck", "Yes, because computing cannot fill the step"
     high = min((side.high for side in (link, computing) if side), default=float("inf"))

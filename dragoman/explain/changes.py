@@ -89,10 +89,9 @@ def lasting_changes(records: Records) -> list[Change]:
 
 
 def exchange_slowed(records: Records) -> bool:
-    """Whether the exchange became slower for good during the run, after its link was measured."""
-    return any(
-        change.part == EXCHANGE and change.after > change.before for change in lasting_changes(records)
-    )
+    """Whether the exchange ended the run slower than it began it, when its link was measured."""
+    changes = [change for change in lasting_changes(records) if change.part == EXCHANGE]
+    return bool(changes) and changes[-1].part_after > CHANGED * changes[0].part_before
 
 
 def _rows(records: Records) -> np.ndarray:

@@ -154,7 +154,10 @@ def _not_yet(records: Records, path: Course | None, numbers: dict[str, object]) 
     """Returns the opening of the answer for a plan that is unfinished, finished or not known."""
     if path is None or not path.is_unfinished:
         if path and path.way == "anew":
-            return "Not yet, but the schedule has ended: at this rate more steps would change almost nothing."
+            rest = (
+                "the learning rate is close to zero, and more steps of this run would change almost nothing"
+            )
+            return f"Not yet, but the schedule has ended: {rest}."
         return "Not yet"
     is_running = bool(records.attempts) and records.attempts[-1].ended is None
     opening = "Not yet" if is_running else "No, training stopped early"
@@ -242,7 +245,7 @@ def _evidence(past: History, path: Course | None, predicted: list[Gain]) -> list
         is_curve = gain.name == "loss" or len(predicted) == 1
         method = "from a saturating curve" if is_curve else "derived from the gain in loss"
         evidence.append(
-            f"gain_if_doubled_{gain.name}: for {_twice(path)}, {method}, with a 90 % interval; "
+            f"gain_if_doubled_{gain.name}: for {_twice(path)}, {method}, with a 90% interval; "
             f"positive is better, and less than {gain.worth:.3g} counts as nothing"
         )
     return evidence
@@ -281,7 +284,8 @@ def _advice(
 
 def _continue(records: Records, path: Course | None, predicted: list[Gain]) -> list[str]:
     """Advises to train on and what to expect of it, with the command if the run is ours."""
-    expected = f", which should {' and '.join(map(str, predicted))}" if predicted else ""
+    gains = " and ".join(gain.expected for gain in predicted)
+    expected = f", which should {gains}" if predicted else ""
     way, steps = (path.way, path.target_step) if path else ("more", 0)
     command = ""
     if records.facts.source == "dragoman" and path and path.is_known:

@@ -58,10 +58,16 @@ class Gain:
         return "converged" if self.high < 2 * self.worth else "unknown"
 
     def __str__(self) -> str:
+        """The gain with its interval."""
+        return f"{self.expected} (90% interval {self._figure(self.low)} to {self._figure(self.high)})"
+
+    @property
+    def expected(self) -> str:
         raises = "raise BLEU" if self.name == "bleu" else "lower the held-out loss"
-        digits = 1 if self.name == "bleu" else 3
-        gain, low, high = (f"{number:z.{digits}f}" for number in (self.gain, self.low, self.high))
-        return f"{raises} by {gain} ({low} to {high})"
+        return f"{raises} by {self._figure(self.gain)}"
+
+    def _figure(self, number: float) -> str:
+        return f"{number:z.{1 if self.name == 'bleu' else 3}f}"
 
     def numbers(self) -> dict[str, object]:
         key = f"gain_if_doubled_{self.name}"

@@ -85,7 +85,8 @@ def _judge(
         advice.append(_next_time(records))
         if _bleu_still_rises(past, int(steps[best])):
             answer += " BLEU kept rising all the same: the model has become overconfident, not worse."
-            advice[0] = "choose the model by BLEU rather than by held-out loss"
+            by_bleu = remedies.setting(records.facts, "evaluate.metric", "bleu")
+            advice[0] = f"choose the model by BLEU rather than by held-out loss{by_bleu}"
     elif rose:
         verdict = "no"
         answer = f"No: the held-out loss has risen by {rose:.3f} from its best, but so has the loss on the "

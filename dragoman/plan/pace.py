@@ -17,9 +17,9 @@ SERIAL_SECONDS = Estimate(28 / 500e9, 28 / 1500e9, 28 / 200e9, "28 bytes at 200 
 # gloo between CPUs: 244 MB took 0.8 s between two ranks on one core, with no link in the way.
 CPU_DRAG_SECONDS = Estimate(1 / 0.8e9, 1 / 3e9, 1 / 0.3e9, "gloo on CPUs, 0.3 to 3 GB/s")
 DRAG_SECONDS = Estimate(1 / 10e9, 1 / 50e9, 1 / 3e9, "3 to 50 GB/s between ranks of a host")
-DATA_SHARE = Estimate(0.005, 0.0, 0.05, "tokens come from mapped files: 0 to 5 % of computing")
+DATA_SHARE = Estimate(0.005, 0.0, 0.05, "tokens come from mapped files: 0 to 5% of computing")
 # 5 to 20 times slower in recorded runs on CPUs; a GPU loses more.
-DECODING = Estimate(12.0, 5.0, 100.0, "decoding runs at 1 to 20 % of the pace of training")
+DECODING = Estimate(12.0, 5.0, 100.0, "decoding runs at 1 to 20% of the pace of training")
 SAVING_SECONDS = Estimate(12 / 3e9, 12 / 10e9, 12 / 1e9, "12 bytes copied at 1 to 10 GB/s")
 STARTUP_SECONDS = Estimate(40.0, 15.0, 120.0, "usual for imports, connecting and probes")
 

@@ -13,7 +13,7 @@ from dragoman.measure.scored import Scored
 from dragoman.rundir import RunFolder
 
 TITLE = "Scored by dragoman evaluate"
-HEADER = ("text", "step", "score", "95 % interval", "signature", "translated by")
+HEADER = ("text", "step", "score", "95% interval", "signature", "translated by")
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "comet": "COMET"}
 _DECIMALS = {"comet": 4}
 

@@ -45,7 +45,8 @@ _TOKEN = re.compile(
 _EXPONENT_OR_CLOCK = re.compile(r"\^-?[\d.]+|\d\d:\d\d:\d\d")
 # Numbers of a definition, a formula or a threshold, in whatever words: by finding, as unit and value.
 _DEFINED = {
-    "convergence": {("", 4.0), ("", 1.0)},  # points of a curve; BLEU below which nothing was learnt
+    # Points of a curve; BLEU below which nothing was learnt; the interval of a prediction.
+    "convergence": {("", 4.0), ("", 1.0), ("share", 0.9)},
     "overfitting": {("", 4.0), ("", 1000.0)},  # points of a trend; steps that it is told for
     "learning_rate": {("", 0.0)},  # where a schedule ends
     "checkpoint_size": {("bytes", 4.0), ("", 4.0), ("", 3.0)},  # of a number; weights and two moments

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dragoman.explain.changes import PARTS, Change, lasting_changes
+from dragoman.explain.changes import PARTS, Change, exchange_slowed, lasting_changes
 from dragoman.measure.records import Records
 from tests.explain import build
 
@@ -87,3 +87,9 @@ def test_step_times_alone_tell_the_step_but_no_part() -> None:
     change = only_change(records)
     assert (change.step, change.part) == (101, None)
     assert not lasting_changes(build.NOTHING)
+
+
+def test_an_exchange_that_recovers_has_not_slowed_down() -> None:
+    assert exchange_slowed(slowed(build.records(), slice(250, None), "exchange", 1.0))
+    assert not exchange_slowed(slowed(build.records(), slice(120, 240), "exchange", 1.0))
+    assert not exchange_slowed(build.records())

@@ -72,7 +72,8 @@ def test_a_tenth_less_of_the_cpu_time_that_was_wanted_is_told(
     changes = {"hosts": 1, "ranks": 2}
     slow = explain_build.records(**changes, forward=0.6, counted_cores=[share] * 2, changes={"name": "slow"})
     fast = explain_build.records(**changes, counted_cores=[other] * 2, changes={"name": "fast"})
-    assert (f"slow got {share:.0%} of the CPU time" in " ".join(compare(slow, fast).why)) == is_said
+    is_told = any(not lacking(sentence, "slow", f"{share:.0%}") for sentence in compare(slow, fast).why)
+    assert is_told == is_said
 
 
 def test_a_slow_rank_is_named() -> None:

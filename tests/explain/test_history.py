@@ -8,6 +8,7 @@ import pytest
 from dragoman.explain.history import divergence, rise
 from dragoman.measure.records import EvaluationRow, Records, RunFacts
 from tests.explain.altered import learning
+from tests.facts import lacking
 
 
 def of(losses: list[float], first: int = 2, **facts: object) -> Records:
@@ -28,9 +29,8 @@ def test_a_best_value_among_the_last_two_is_no_rise() -> None:
 
 def test_the_last_two_of_a_log_without_numbers_are_a_divergence() -> None:
     assert divergence(of([np.inf])) is None
-    assert divergence(of([np.inf, np.inf])) == "the training loss was not a finite number from step 2 on"
-    assert divergence(of([3.0, 2.0, np.inf, np.inf])) is not None
-    assert "from step 4 on" in (divergence(of([3.0, 2.0, np.inf, np.inf])) or "")
+    assert not lacking(divergence(of([np.inf, np.inf])) or "", "step 2")
+    assert not lacking(divergence(of([3.0, 2.0, np.inf, np.inf])) or "", "step 4")
     assert divergence(of([3.0, np.inf, 2.0])) is None
 
 
@@ -49,7 +49,7 @@ def test_a_loss_that_was_scored_as_no_number_is_a_divergence_and_one_that_was_no
     records.evaluations = [*rows, EvaluationRow(step=30, attempt=1, time=0.0)]
     assert divergence(records) is None
     records.evaluations[-1].eval_loss = float("nan")
-    assert divergence(records) == "the last held-out loss was not a finite number"
+    assert divergence(records)
 
 
 @pytest.mark.parametrize(("losses", "has"), [([2.0, 3.0, 3.0], True), ([2.0, 3.0], False)])
