@@ -48,7 +48,8 @@ def whole_command_lines() -> Iterator[CommandLine]:
         lines = page.read_text().splitlines()
         for number, line in enumerate(lines, 1):
             text = line.strip().removeprefix("$ ")
-            if not re.match(r"dragoman [a-z]", text) or not line.startswith("    "):
+            is_advice = "CONFIG" in text  # of a report, to be filled in
+            if not re.match(r"dragoman [a-z]", text) or not line.startswith("    ") or is_advice:
                 continue
             following = number
             while text.endswith("\\"):
