@@ -79,7 +79,7 @@ class _CrossEntropySum(torch.autograd.Function):
                 rows = slice(start, start + chunk_rows)
                 hidden_KD, target_K1 = hidden_ND[rows], target_T[rows, None]
                 z_KV = multiply(hidden_KD, weight_VD.t())
-                chunk_loss, grad_z_KV = chunk(z_KV, target_K1, smoothing, dtype if wants_gradient else None)
+                chunk_loss, grad_z_KV = chunk(z_KV, target_K1, smoothing, wants_gradient)
                 loss += chunk_loss
                 if wants_gradient:
                     grad_z_KV[len(target_K1) :] = 0
