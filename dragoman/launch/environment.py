@@ -16,9 +16,12 @@ AFTER_LOSS_SECONDS = 30.0
 # torch's variables for the place of a rank in its world.
 PLACE = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _TYPED = "DRAGOMAN_COMMAND"
+# The settings of torch's allocator on GPUs. Every torch from 2.6 on heeds the first name; the newer one that
+# takes its place has no effect on expandable segments in torch 2.9 (pytorch issue 183387).
+_ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 # Variables that a user sets once for the whole run. Others are not copied: addresses and interfaces, for
 # example, differ by host.
-_FOR_EVERY_HOST = ("NCCL_", "TORCH_")
+_FOR_EVERY_HOST = ("NCCL_", "TORCH_", "PYTORCH_")
 
 
 def for_ranks(workers: int) -> dict[str, str]:
@@ -27,6 +30,9 @@ def for_ranks(workers: int) -> dict[str, str]:
         "OMP_NUM_THREADS": str(max(1, cores() // workers)),
         "TORCH_CPP_LOG_LEVEL": "ERROR",  # otherwise torch warns about every address without a host name
     }
+    if not any(name in os.environ for name in _ALLOCATOR):
+        # Microbatches differ in shape: without this, freed memory is left in pieces too small for the next.
+        defaults[_ALLOCATOR[0]] = "expandable_segments:True"
     return {name: value for name, value in defaults.items() if name not in os.environ}
 
 
@@ -67,6 +73,11 @@ def command(command_line: str) -> str:
 def is_watched() -> bool:
     """Whether our launcher started this rank on one of several hosts, and listens to all of them."""
     return _TYPED in os.environ
+
+
+def is_of_a_rank() -> bool:
+    """Whether this process is a rank: RANK is set, of mpirun's and srun's ranks by `worker.is_rank`."""
+    return "RANK" in os.environ
 
 
 def is_forwarded() -> bool:

@@ -208,7 +208,9 @@ class _OutOfMemory(Exception):
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+    # torch's own allocators raise a class of its own; the CPU's, cuBLAS and the driver have only their words.
+    texts = ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDA error: out of memory")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(one in str(error) for one in texts)
 
 
 class _MemoryErrors:
