@@ -1,8 +1,9 @@
 """Meters a host once per second, in a thread of one rank: bytes on every interface, CPU, memory, disk, GPUs.
 
 While ranks wait for a core, the meter also looks for other programs in the process table, at growing
-intervals. Every half hour it takes a burst of samples (4 s at 50 Hz) with the current step and phase, which
-shows when in a step the traffic flows. A reading costs about 0.2 ms of one core, a sample 10 microseconds.
+intervals. Every half hour it takes a burst of samples (4 s at 50 Hz) with the step and phase that the device
+is in, which shows when in a step the traffic flows. A reading costs about 0.2 ms of one core, a sample 10
+microseconds.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class HostMeter:
         ends = clock.seconds() + _BURST_SECONDS
         while clock.seconds() < ends and not self._stop.wait(_BURST_PERIOD):
             received, sent = interface_bytes().get(self._interface, (0, 0))
-            row = (clock.seconds(), sent, received, self._phases.step, self._phases.current)
+            row = (clock.seconds(), sent, received, *self._phases.position())
             with self._lock:
                 self._burst_samples.append(row)
 

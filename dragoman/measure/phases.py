@@ -8,6 +8,7 @@ step waits for its clock.
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ BETWEEN_STEPS = -1
 
 
 class Phases:
-    """The clock of a CPU rank. Other threads may read `step` and `current` at any time.
+    """The clock of a CPU rank. Other threads may read `step` and `position` at any time.
 
     `counted` holds the counts of the step that ended last (records.COUNTED).
     """
@@ -32,6 +33,10 @@ class Phases:
         self.current = BETWEEN_STEPS
         self._since = 0.0
         self._seconds = np.zeros(len(PHASES))
+
+    def position(self) -> tuple[int, int]:
+        """The step and the phase (or BETWEEN_STEPS) that the device is in. May be called by other threads."""
+        return self.step, self.current
 
     def begin(self, name: str) -> None:
         """Ends the current phase and begins this one."""
@@ -61,7 +66,7 @@ class Phases:
         return self._finished()
 
     def discard(self) -> np.ndarray:
-        """The seconds of each phase of something that is not counted as a step."""
+        """The seconds of each phase since the last step, which are not counted as one."""
         self.pause()
         self._counters.take()
         return self._finished()
@@ -77,6 +82,15 @@ class Phases:
         self._since = now
 
 
+class _Span(NamedTuple):
+    """A phase between two events in the stream."""
+
+    step: int
+    phase: int
+    opened: torch.cuda.Event
+    closed: torch.cuda.Event
+
+
 class GpuPhases(Phases):
     """The clock of a GPU rank. Not yet run on hardware.
 
@@ -87,20 +101,34 @@ class GpuPhases(Phases):
     def __init__(self, counters: Counters | None = None) -> None:
         super().__init__(counters)
         self._opened = self._event()
-        self._pairs: list[tuple[int, torch.cuda.Event, torch.cuda.Event]] = []
+        self._spans: list[_Span] = []  # those that the GPU has not finished, as far as we have asked
+
+    def position(self) -> tuple[int, int]:
+        # A copy, as the rank's thread may change the list meanwhile. Asking an event waits for nothing.
+        step, phase, opened = self.step, self.current, self._opened
+        for span in tuple(self._spans):
+            if not span.closed.query():
+                step, phase, opened = span.step, span.phase, span.opened
+                break
+        return step, phase if opened.query() else BETWEEN_STEPS
 
     def discard(self) -> np.ndarray:
+        """Waits for the GPU. What it had not finished of the last step still counts towards the next."""
         self.pause()
         self._counters.take()
         self._opened.synchronize()
-        return self._finished()
+        of_step = [span for span in self._spans if span.step < self.step]
+        self._spans = [span for span in self._spans if span.step >= self.step]
+        seconds = self._finished()
+        self._spans = of_step
+        return seconds
 
     def _finished(self) -> np.ndarray:
         """The seconds of the phases that the GPU has finished."""
         seconds, self._seconds = self._seconds, np.zeros(len(PHASES))
-        while self._pairs and self._pairs[0][2].query():
-            phase, opened, closed = self._pairs.pop(0)
-            seconds[phase] += opened.elapsed_time(closed) / 1e3
+        while self._spans and self._spans[0].closed.query():
+            span = self._spans.pop(0)
+            seconds[span.phase] += span.opened.elapsed_time(span.closed) / 1e3
         return seconds
 
     def move(self, seconds: float, origin: str, to: str) -> None:
@@ -110,7 +138,7 @@ class GpuPhases(Phases):
     def _close(self) -> None:
         closed = self._event()
         if self.current != BETWEEN_STEPS:
-            self._pairs.append((self.current, self._opened, closed))
+            self._spans.append(_Span(self.step, self.current, self._opened, closed))
         self._opened = closed
 
     @staticmethod

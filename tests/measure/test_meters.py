@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 
 from dragoman.measure import meters
+from dragoman.measure import phases as phases_module
 from dragoman.measure.meters import HostMeter, interface_bytes
-from dragoman.measure.phases import BETWEEN_STEPS, Phases
+from dragoman.measure.phases import BETWEEN_STEPS, GpuPhases, Phases
 from dragoman.measure.records import PHASES
 from testbed import Cluster
+from tests.cards.events import Event
 from tests.train.runs import wait_until
 
 pytestmark = pytest.mark.alone  # clocks and cores are looked at
@@ -111,6 +113,22 @@ def test_the_lens_marks_step_and_phase_at_20_hertz_or_better(monkeypatch: pytest
     seen = set(marks.astype(int))
     assert {PHASES.index("forward"), PHASES.index("backward")} <= seen
     assert seen <= {PHASES.index("forward"), PHASES.index("backward"), BETWEEN_STEPS}
+
+
+def test_the_lens_marks_the_phase_that_the_gpu_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "_BURST_SECONDS", 0.1)
+    monkeypatch.setattr(phases_module.torch.cuda, "Event", Event)
+    Event.now = Event.done = 0.0
+    phases = GpuPhases()
+    phases.begin("forward")
+    Event.now += 1.0
+    phases.begin("optimizer")
+    Event.done = 0.5  # the card computes the forward pass of a step that the host has left
+    phases.end_step()
+    with metered(phases) as meter:
+        meter._sample_burst()
+        places = meter.take()["lens"][:, 3:]
+    assert len(places) and (places == [0, PHASES.index("forward")]).all()
 
 
 def test_rows_are_given_once_and_without_a_step_there_is_no_lens(monkeypatch: pytest.MonkeyPatch) -> None:

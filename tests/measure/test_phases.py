@@ -8,6 +8,7 @@ import pytest
 from dragoman.measure import phases as module
 from dragoman.measure.phases import BETWEEN_STEPS, GpuPhases, Phases
 from dragoman.measure.records import PHASES
+from tests.cards.events import Event
 
 
 @pytest.fixture
@@ -58,27 +59,6 @@ def test_exposed_time_moves_but_is_never_invented(clock: list[float]) -> None:
     assert np.isclose(sum(seconds.values()), 3.0)
 
 
-class Event:
-    """Stands for torch.cuda.Event: the card's clock is the test's, and done once the test says so."""
-
-    now, done = 0.0, 0.0  # seconds
-
-    def __init__(self, enable_timing: bool):
-        assert enable_timing
-
-    def record(self) -> None:
-        self.at = Event.now
-
-    def query(self) -> bool:
-        return self.at <= Event.done
-
-    def synchronize(self) -> None:
-        Event.done = max(Event.done, self.at)
-
-    def elapsed_time(self, other: Event) -> float:
-        return (other.at - self.at) * 1000
-
-
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> type[Event]:
     monkeypatch.setattr(module.torch.cuda, "Event", Event)
@@ -105,3 +85,62 @@ def test_what_was_no_step_is_waited_for_on_a_gpu(card: type[Event]) -> None:
     card.now += 2
     assert phases.discard().sum() == 2
     assert card.done == card.now
+
+
+def test_what_a_gpu_had_left_of_a_step_still_counts_after_something_that_was_no_step(
+    card: type[Event],
+) -> None:
+    phases = GpuPhases()
+    phases.begin("optimizer")
+    card.now += 3  # queued, and not begun when the step ends
+    assert phases.end_step().sum() == 0
+    phases.begin("forward")
+    card.now += 2
+    discarded = dict(zip(PHASES, phases.discard(), strict=True))
+    assert (discarded["forward"], discarded["optimizer"]) == (2, 0)
+    phases.begin("data")
+    step = dict(zip(PHASES, phases.end_step(), strict=True))
+    assert (step["optimizer"], step["forward"]) == (3, 0)
+
+
+def test_the_position_is_the_cards_and_not_that_of_the_host_which_runs_ahead(card: type[Event]) -> None:
+    phases = GpuPhases()
+    for _ in range(2):
+        for name, seconds in (("forward", 2), ("backward", 4), ("optimizer", 1)):
+            phases.begin(name)
+            card.now += seconds
+        phases.end_step()
+        card.now += 1  # an evaluation, between the steps
+    assert (phases.step, phases.current) == (2, BETWEEN_STEPS)
+    seen = []
+    for card.done in (1, 3, 6.5, 7.5, 9, 14.5, 15.5):
+        step, phase = phases.position()
+        seen.append((step, "between" if phase == BETWEEN_STEPS else PHASES[phase]))
+    assert seen == [
+        (0, "forward"),
+        (0, "backward"),
+        (0, "optimizer"),
+        (1, "between"),
+        (1, "forward"),
+        (1, "optimizer"),
+        (2, "between"),
+    ]
+
+
+def test_asking_where_the_card_is_waits_for_nothing_and_takes_nothing_away(card: type[Event]) -> None:
+    phases = GpuPhases()
+    phases.begin("forward")
+    card.now += 2
+    phases.position()
+    assert card.done == 0
+    card.done = 2
+    phases.position()
+    assert phases.end_step().sum() == 2
+
+
+def test_the_position_on_a_cpu_is_where_the_rank_is(clock: list[float]) -> None:
+    phases = Phases()
+    phases.begin("forward")
+    assert phases.position() == (0, PHASES.index("forward"))
+    phases.end_step()
+    assert phases.position() == (1, BETWEEN_STEPS)

@@ -1,10 +1,16 @@
 """train/calibrate.py: real steps on this machine, and what is made of their seconds."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from dragoman.errors import DragomanError
+from dragoman.measure import phases as phases_module
+from dragoman.measure.phases import GpuPhases
 from dragoman.plan.work import Work
 from dragoman.train.calibrate import Measured, measure, pace_of
+from dragoman.train.calibration_rank import Bench
+from tests.cards.events import Event
 from tests.facts import lacking, raising
 from tests.plan import build
 
@@ -62,3 +68,40 @@ def test_what_keeps_steps_from_being_made_is_said() -> None:
     broken = Work(work.settings, work.corpus.__class__(4, *[work.corpus.source_tokens] * 2, None, 1))
     with raising(DragomanError, "ValueError: low >= high"):
         measure(broken, 1, None, seconds=1.0)
+
+
+class QueueingStepper:
+    """Stands for a Stepper on a GPU: the host waits for the gradient norm, not for what it queues later."""
+
+    def __init__(self, phases: GpuPhases):
+        self._phases = phases
+
+    def seconds_without_exchange(self, batch: object) -> float:
+        self._compute()
+        return float(self._phases.discard().sum())
+
+    def update(self, batch: object, stop_wanted: bool) -> None:
+        self._compute()
+        Event.done = Event.now  # the wait for the norm
+        self._phases.begin("optimizer")
+        Event.now += 0.25
+        self._phases.begin("exchange")
+
+    def _compute(self) -> None:
+        for name in ("forward", "backward"):
+            self._phases.begin(name)
+            Event.now += 1.0
+
+
+def test_the_optimizers_time_on_a_gpu_is_in_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phases_module.torch.cuda, "Event", Event)
+    Event.now = Event.done = 0.0
+    bench = object.__new__(Bench)
+    bench._phases = GpuPhases()
+    bench._stepper, bench._steps = QueueingStepper(bench._phases), iter(range(10))
+    bench._world, bench._state = SimpleNamespace(most=list), SimpleNamespace(step=0)
+    bench._flops = lambda batch: 1e9
+    _, *rows = [bench._step() for _ in range(4)]
+    assert [row["serial"] for row in rows] == [0.25] * 3
+    assert [row["without_exchange"] for row in rows] == [2.0] * 3, "without the optimizer"
+    assert [row["with_exchange"] for row in rows] == [2.0] * 3
