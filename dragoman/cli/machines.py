@@ -10,8 +10,8 @@ import typer
 
 from dragoman import progress, terminal
 from dragoman.bounds import MOST_RANKS
-from dragoman.cli.leave import leave
 from dragoman.cli.options import MOST_HOSTS, MOST_PRICE, AsJson, ConfigFile, Setting, located, within
+from dragoman.leave import leave
 
 MOST_GPUS = 64  # in one machine
 MOST_PAIRS = 10**12

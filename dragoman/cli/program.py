@@ -9,14 +9,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from dragoman import __version__, terminal
 from dragoman.cli import arguments, machines, models, runs, training
-from dragoman.cli.leave import leave
 from dragoman.errors import DragomanError, naming
+from dragoman.leave import leave
 
 _TYPER_CTRL_C = 130  # typer's exit code after Ctrl-C
 _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
@@ -70,10 +70,10 @@ def main() -> None:
         _run(words)
     except DragomanError as error:
         _say(str(error), debug)
-        sys.exit(error.exit_code)
+        _end(error.exit_code)
     except KeyboardInterrupt:
         terminal.warn("stopped")
-        sys.exit(1)
+        _end(1)
     except BrokenPipeError:  # the reader of our output has closed the pipe: dragoman translate ... | head
         os._exit(1)
     except OSError as error:
@@ -81,7 +81,11 @@ def main() -> None:
         leave(1)  # an ordinary exit would try again to write what a full disk did not take
     except Exception as error:
         _say(_unforeseen(error, words), debug)
-        sys.exit(1)
+        _end(1)
+    except SystemExit as end:
+        if isinstance(end.code, int) and end.code:  # wrong use, or a rank that leaves the error to another
+            _end(end.code)
+        raise
 
 
 def _run(words: list[str]) -> None:
@@ -93,6 +97,15 @@ def _run(words: list[str]) -> None:
         with naming("standard output"):
             sys.stdout.flush()  # otherwise a full disk shows only at exit, too late for a message
         raise
+
+
+def _end(code: int) -> NoReturn:
+    """Exits. A rank does so without Python's shutdown, in which NCCL would wait for the other ranks."""
+    from dragoman.launch import environment
+
+    if environment.is_of_a_rank():
+        leave(code)
+    sys.exit(code)
 
 
 def _say(text: str, debug: bool) -> None:

@@ -11,9 +11,9 @@ import typer
 
 from dragoman import progress, terminal
 from dragoman.bounds import MOST_RANKS
-from dragoman.cli.leave import leave
 from dragoman.cli.options import AsJson, ConfigFile, Setting, within
 from dragoman.errors import UsageError
+from dragoman.leave import leave
 
 _FEW_PAIRS = 500_000  # below this, a small model learns better than a large one
 

@@ -21,6 +21,7 @@ from dragoman import orphans
 from dragoman.data.parallel import cores
 from dragoman.errors import DragomanError
 from dragoman.model import kernels
+from dragoman.sync.device import agree
 from dragoman.sync.route import LISTENER, interface_towards, listen_at, own_address_towards
 
 
@@ -153,39 +154,31 @@ def join(timeout_seconds: float) -> Iterator[World]:
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     meeting_point = os.environ["MASTER_ADDR"]
-    on_gpu = torch.cuda.is_available()
-    device = _own_gpu(local_rank) if on_gpu else torch.device("cpu")
     timeout = timedelta(seconds=timeout_seconds)
     kernels.avoid_cudnn_attention()
-    if on_gpu:
-        torch.cuda.set_device(device)
-    else:
-        torch.set_num_threads(max(1, cores() // local_size))
     if "GLOO_SOCKET_IFNAME" not in os.environ:
         _check_meeting_point(meeting_point, is_shared=size > local_size)
+    store = _store(rank, size, timeout)
+    device = agree(store, rank, size, local_rank)  # collective
+    on_gpu = device.type == "cuda"
+    if not on_gpu:
+        torch.set_num_threads(max(1, cores() // local_size))
     with _one_interface(interface_towards(meeting_point) or "lo"):
-        backend, store = "nccl" if on_gpu else "gloo", _store(rank, size, timeout)
+        backend = "nccl" if on_gpu else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+        has_ended_well = False
         try:
             _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
             _groups.extend(group for group in (dist.group.WORLD, _control_group) if group)
             place = (rank, size, local_rank, local_size)
             yield World(*place, device, meeting_point, timeout_seconds, "TORCHELASTIC_RUN_ID" in os.environ)
+            has_ended_well = True
         finally:
-            dist.destroy_process_group()
+            # NCCL's communicators end once all ranks end them. After an error the others may never do so, and
+            # the reason has yet to be printed. The process ends soon (`leave`), and they end with it.
+            if has_ended_well or not on_gpu:
+                dist.destroy_process_group()
             _control_group = None
-
-
-def _own_gpu(local_rank: int) -> torch.device:
-    """The GPU of a rank: all ranks of a machine see its GPUs and use one each. Not yet run on hardware."""
-    if local_rank >= (visible := torch.cuda.device_count()):
-        raise DragomanError(
-            f"torch can use {visible} GPU{'s' * (visible > 1)} here, but rank {local_rank} of this machine "
-            f"(counted from 0) needs one of its own",
-            hint="start fewer ranks on this machine, or check CUDA_VISIBLE_DEVICES; with srun, use "
-            "--gpus-per-node rather than --gpus-per-task",
-        )
-    return torch.device("cuda", local_rank)
 
 
 def _store(rank: int, size: int, timeout: timedelta) -> dist.Store:
@@ -209,9 +202,11 @@ def _one_interface(name: str) -> Iterator[None]:
     """Makes gradients listen and travel only on the interface that leads to rank 0.
 
     gloo would look up its own host name, which Debian resolves to loopback: other hosts would wait forever.
-    NCCL would listen on the first interface it likes. Variables set by the user stay. Ours are removed with
-    the world: a process started later may belong to another.
+    NCCL would listen on the first interface it likes, and asks only when it first sends something. Variables
+    set by the user stay, and an interface named for gloo alone is also NCCL's. Ours are removed with the
+    world: a process started later may belong to another.
     """
+    name = os.environ.get("GLOO_SOCKET_IFNAME", name)
     wanted = {"GLOO_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": f"={name}"}  # "=": this name, not a prefix
     ours = {variable: value for variable, value in wanted.items() if variable not in os.environ}
     os.environ.update(ours)

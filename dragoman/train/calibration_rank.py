@@ -10,6 +10,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from dragoman.data.batches import StepBatch as Batch
 from dragoman.data.card import CorpusFacts
 from dragoman.data.store import DataSet, Part, PartWriter
 from dragoman.exchange_way import ExchangeWay
+from dragoman.leave import leave
 from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.records import PHASES
 from dragoman.model import Transformer
@@ -150,4 +152,8 @@ class Bench:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    try:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))
+    except Exception:
+        traceback.print_exc()  # the parent process reads it
+        leave(1)

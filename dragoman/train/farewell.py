@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from dragoman.errors import DragomanError
+from dragoman.sync.agree import stop_all_if_one_failed
 from dragoman.sync.world import World
 from dragoman.train.job import TrainingJob
 from dragoman.train.outputs import Outputs
@@ -16,11 +17,10 @@ from dragoman.train.view import View
 def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, world: World) -> None:
     """Waits until everything is written and prints the closing lines; raises what went wrong. Collective."""
     _complete(outputs, reason)  # collective
-    if outputs.saver.failure:
-        raise outputs.saver.failure
+    stop_all_if_one_failed(world, outputs.saver.failure)  # collective
     _say_end(job, state, reason, outputs.view)
-    if reason == StopReason.DIVERGED and world.is_main:
-        raise _diverged(state, job)
+    if reason == StopReason.DIVERGED:  # every rank fails: one that ended well would wait for rank 0
+        raise _diverged(state, job) if world.is_main else SystemExit(1)
 
 
 def _complete(outputs: Outputs, reason: StopReason) -> None:

@@ -13,7 +13,7 @@ PACKAGE = Path(dragoman.__file__).parent
 # exceptions. docs/architecture.md says what each is for.
 ORDER = [
     *("errors", "bounds", "content", "figures", "format_units", "orphans", "atomic", "temporary", "terminal"),
-    *("progress", "rundir", "kinds"),
+    *("progress", "rundir", "kinds", "leave"),
     "cost",
     "exchange_way",
     "config",

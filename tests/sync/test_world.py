@@ -5,13 +5,10 @@ import os
 import weakref
 
 import pytest
-import torch
 import torch.distributed as dist
 
-from dragoman.errors import DragomanError
 from dragoman.sync import world as worlds
 from tests import ranks
-from tests.facts import raising
 
 
 @pytest.mark.usefixtures("world_of_one")
@@ -30,6 +27,27 @@ def test_an_interface_that_the_user_names_is_left_alone(monkeypatch: pytest.Monk
     assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
 
 
+@pytest.mark.parametrize(
+    ("named", "of_gloo", "of_nccl"),
+    [
+        ({}, "lo", "=lo"),
+        ({"GLOO_SOCKET_IFNAME": "eth7"}, "eth7", "=eth7"),
+        ({"NCCL_SOCKET_IFNAME": "eth"}, "lo", "eth"),
+        ({"GLOO_SOCKET_IFNAME": "eth7", "NCCL_SOCKET_IFNAME": "^docker"}, "eth7", "^docker"),
+    ],
+)
+def test_gloo_and_nccl_get_one_interface_unless_the_user_named_others(
+    named: dict[str, str], of_gloo: str, of_nccl: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    with worlds._one_interface("lo"):
+        assert (os.environ["GLOO_SOCKET_IFNAME"], os.environ["NCCL_SOCKET_IFNAME"]) == (of_gloo, of_nccl)
+    assert {name: os.environ[name] for name in os.environ if name.endswith("SOCKET_IFNAME")} == named
+
+
 @pytest.mark.usefixtures("world_of_one")
 def test_the_group_of_a_world_outlives_it() -> None:
     """Else whoever drops it last, holding Python's lock, may wait for ever for a thread that needs it."""
@@ -43,10 +61,3 @@ def test_texts_of_any_length_reach_every_rank() -> None:
     """The names of 40 interfaces, as a host of containers has them, are longer than a host's name."""
     ended = ranks.run("tests.sync.gather_texts", [], 3)
     assert ended.answers() == [["", "é" * 1_000, "ab"]] * 3
-
-
-def test_more_ranks_than_gpus_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert worlds._own_gpu(1) == torch.device("cuda", 1)
-    with raising(DragomanError, "2 GPUs", "rank 2", "CUDA_VISIBLE_DEVICES"):
-        worlds._own_gpu(2)

@@ -1,0 +1,60 @@
+"""What tests run as a rank with GPUs: `python -m tests.cards.rank GPUS tests.sync.card_ranks WHAT`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import torch
+import torch.distributed as dist
+
+from dragoman.errors import DragomanError
+from dragoman.leave import leave
+from dragoman.sync import world as worlds
+from dragoman.sync.world import World
+from tests.cards import nccl
+
+SECONDS = 20.0  # of every wait for another rank
+
+
+def meeting(world: World) -> None:
+    """Gradients and small numbers, each over its own backend."""
+    made_at_start = len(nccl.interfaces)
+    gradients = torch.full((4,), float(world.rank + 1), device=world.device)
+    dist.all_reduce(gradients)
+    half = world.group(range(world.size))
+    dist.broadcast(gradients, src=0, group=half)
+    print(
+        json.dumps(
+            {
+                "device": str(world.device),
+                "backend": dist.get_backend(),
+                "made_at_start": made_at_start,
+                "interfaces": nccl.interfaces,
+                "gradients": gradients.tolist(),
+                "sum": world.sum([world.rank]),
+            }
+        )
+    )
+
+
+def failing(world: World) -> None:
+    """Rank 1 finds something while the others wait for it in an exchange."""
+    gradients = torch.ones(4, device=world.device)
+    dist.all_reduce(gradients)
+    if world.rank == 1:
+        raise DragomanError("rank 1 found something")
+    dist.all_reduce(gradients)
+
+
+def main(what: str) -> None:
+    with worlds.explained(), worlds.join(SECONDS) as world:
+        globals()[what](world)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1])
+    except DragomanError as error:
+        print(f"error: {error}\n", end="", file=sys.stderr, flush=True)
+        leave(error.exit_code)
