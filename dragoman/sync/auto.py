@@ -23,7 +23,9 @@ from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
 _WORTH = 0.03  # of a step: how much a way further from plain fp32 must save
-_REPEATS = 3  # the best counts: a time says nothing about the link if a rank had to wait for its core
+# The best counts: a time says nothing about the link if a rank had to wait for its core, or if NCCL had to
+# connect the ranks first.
+_REPEATS = 3
 _LONG_SECONDS = 0.7  # no size is tried after one that took this long: larger ones scale with the bytes
 _FLOWS = (1, 2, 4)
 

@@ -35,8 +35,8 @@ class Offer(BaseModel):
 
 def agree(store: dist.Store, rank: int, size: int, local_rank: int) -> torch.device:
     """This rank's device: a GPU on every rank, or the CPU on every rank, or the same error. Collective."""
-    store.set(f"device/{rank}", _offer(local_rank).model_dump_json())
-    texts = store.multi_get([f"device/{other}" for other in range(size)])  # waits for every rank
+    store.set(f"dragoman/device/{rank}", _offer(local_rank).model_dump_json())
+    texts = store.multi_get([f"dragoman/device/{other}" for other in range(size)])  # waits for every rank
     offers = [Offer.model_validate_json(text) for text in texts]
     if refused := refusal(offers):
         _wait_until_all_have_read(store, rank, size)
@@ -112,7 +112,7 @@ def _shared(offers: Sequence[Offer]) -> DragomanError | None:
 
 def _wait_until_all_have_read(store: dist.Store, rank: int, size: int) -> None:
     """Keeps rank 0 alive, and the store with it, until no rank needs it any more."""
-    store.add("device/read", 1)
+    store.add("dragoman/device/read", 1)
     deadline = time.monotonic() + _READ_SECONDS
-    while rank == 0 and store.add("device/read", 0) < size and time.monotonic() < deadline:
+    while rank == 0 and store.add("dragoman/device/read", 0) < size and time.monotonic() < deadline:
         time.sleep(0.01)

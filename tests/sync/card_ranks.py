@@ -10,6 +10,7 @@ import torch.distributed as dist
 
 from dragoman.errors import DragomanError
 from dragoman.leave import leave
+from dragoman.measure import probes
 from dragoman.sync import world as worlds
 from dragoman.sync.world import World
 from tests.cards import nccl
@@ -45,6 +46,13 @@ def failing(world: World) -> None:
     if world.rank == 1:
         raise DragomanError("rank 1 found something")
     dist.all_reduce(gradients)
+
+
+def probing(world: World) -> None:
+    """An all-reduce is timed, of which the first takes longer than a probe should."""
+    nccl.startup_seconds = 2 * probes._BURST_SECONDS
+    nbytes, _ = probes.all_reduce(world)
+    print(json.dumps({"bytes": nbytes}))
 
 
 def main(what: str) -> None:

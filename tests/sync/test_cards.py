@@ -84,3 +84,8 @@ def test_a_rank_that_fails_says_why_and_ends_while_the_others_wait_for_it() -> N
     assert (failed.returncode, failed.stderr) == (1, "error: rank 1 found something\n")
     assert other.returncode == 1
     assert not lacking(other.stderr, "another rank")
+
+
+def test_a_timed_all_reduce_leaves_out_what_nccl_needs_to_connect_the_ranks() -> None:
+    for rank in run("a=0+1,a=0+1", "probing"):
+        assert rank.answers()[0]["bytes"] > 1 << 20, "the smallest size is over in no time"
