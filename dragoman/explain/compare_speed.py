@@ -13,6 +13,8 @@ Side = Literal["a", "b"]
 SAME_TOKENS = 0.02  # steps whose tokens differ by less are compared step by step
 SAME_SPEED = 0.02
 PER_TOKENS = 1000
+# The causes that an exchange is split into where the waits of the ranks tell them apart.
+OVER_LINK, FOR_SLOWER_RANK = "exchange over the link", "waiting for a slower rank"
 
 
 class PhaseSpeed(BaseModel):
@@ -70,7 +72,7 @@ def _seconds(parts: StepParts, scale: float) -> dict[str, float | None]:
     if parts.link is None or parts.straggler is None:
         phases["exchange"] = parts.exchange
     else:
-        phases |= {"exchange over the link": parts.link, "waiting for a slower rank": parts.straggler}
+        phases |= {OVER_LINK: parts.link, FOR_SLOWER_RANK: parts.straggler}
     phases["optimizer"] = parts.optimizer
     known = [seconds for seconds in phases.values() if seconds is not None]
     if known:
@@ -97,7 +99,7 @@ def _phases(a: dict[str, float | None], b: dict[str, float | None], slower: Side
 
 def _joined(phases: dict[str, float | None]) -> dict[str, float | None]:
     """Returns the phases with the exchange as a single one."""
-    causes = {"exchange over the link", "waiting for a slower rank"} & set(phases)
+    causes = {OVER_LINK, FOR_SLOWER_RANK} & set(phases)
     known = [seconds for name in causes if (seconds := phases[name]) is not None]
     rest = {name: seconds for name, seconds in phases.items() if name not in causes}
     return {"exchange": sum(known), **rest} if causes else rest

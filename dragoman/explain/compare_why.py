@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from dragoman import format_units
 from dragoman.explain import cores
-from dragoman.explain.compare_speed import PhaseSpeed, Speed
+from dragoman.explain.compare_speed import FOR_SLOWER_RANK, OVER_LINK, PhaseSpeed, Speed
 from dragoman.explain.counterfactual import link_rate
 from dragoman.explain.device import peak_flops
 from dragoman.explain.step_breakdown import step_parts
@@ -20,8 +20,8 @@ _PHASE_WORDS = {
     "forward": "the forward pass",
     "backward": "the backward pass",
     "exchange": "the exchange",
-    "exchange over the link": "the exchange over the link",
-    "waiting for a slower rank": "waiting for a slower rank",
+    OVER_LINK: "the exchange over the link",
+    FOR_SLOWER_RANK: "waiting for a slower rank",
     "optimizer": "clipping and the optimizer",
     "other": "time outside all phases",
 }
@@ -74,7 +74,7 @@ def _against(row: PhaseSpeed, speed: Speed) -> str:
 
 def _behind(phase: str, slow: Records, fast: Records, slow_name: str) -> str:
     """Names measured facts that differ and may explain the lost time; empty, rather than a guess, if none."""
-    if phase == "waiting for a slower rank":
+    if phase == FOR_SLOWER_RANK:
         late = straggler(slow)
         return f"{slow_name} waited for {late}." if late else ""
     if phase.startswith("exchange"):

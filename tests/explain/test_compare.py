@@ -5,6 +5,7 @@ import pytest
 
 from dragoman import format_units
 from dragoman.explain.compare import RunComparison, compare
+from dragoman.explain.compare_speed import FOR_SLOWER_RANK, OVER_LINK
 from dragoman.measure.records import Records
 from tests.explain import build as explain_build
 from tests.explain.build import Run
@@ -26,10 +27,10 @@ def test_a_slow_link_is_named_with_its_share() -> None:
     fast = with_link(build.rich(300, name="fast", exchange=0.1), 1e10)
     slow = with_link(build.rich(300, name="slow", exchange=0.9), 1e9)
     for found in (compare(fast, slow), compare(slow, fast)):
-        assert share_of(found, "exchange over the link") > 0.85
+        assert share_of(found, OVER_LINK) > 0.85
         whole, phase, behind, *_ = found.why
         assert not lacking(whole, "slow", "1.57 s", "fast")
-        assert not lacking(phase, format_units.share(share_of(found, "exchange over the link")))
+        assert not lacking(phase, format_units.share(share_of(found, OVER_LINK)))
         assert behind.index("1 Gbit/s") < behind.index("10 Gbit/s"), "the slower run's first"
     assert compare(fast, slow).speed.slower == "b"
     assert compare(slow, fast).speed.slower == "a"
@@ -82,7 +83,7 @@ def test_a_slow_rank_is_named() -> None:
     limping.steps["exchange_mean"] = limping.steps["exchange_mean"] + late
     limping.steps["seconds"] = limping.steps["seconds"] + late
     found = compare(usual, limping)
-    assert share_of(found, "waiting for a slower rank") == pytest.approx(1, abs=0.01)
+    assert share_of(found, FOR_SLOWER_RANK) == pytest.approx(1, abs=0.01)
     only(found.why, "limping", "rank 3", "smyrna")
 
 
@@ -159,7 +160,7 @@ def test_phases_recorded_by_cause_in_one_run_only_are_joined() -> None:
     one, other = build.rich(200, name="one"), build.rich(200, name="other", exchange=0.2)
     other.steps["exchange_least"] = np.full(200, np.nan)
     phases = {row.phase for row in compare(one, other).speed.phases}
-    assert "exchange" in phases and "exchange over the link" not in phases
+    assert "exchange" in phases and OVER_LINK not in phases
 
 
 def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_said() -> None:
