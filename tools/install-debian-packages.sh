@@ -3,7 +3,7 @@
 # the missing ones and exits with 0: the tests that need them are then skipped with the reason.
 set -eu
 
-packages="iproute2 chromium openssh-server openmpi-bin rsync"
+packages="g++ iproute2 chromium openssh-server openmpi-bin rsync"
 
 missing=""
 for package in $packages; do

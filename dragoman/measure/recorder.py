@@ -53,6 +53,7 @@ class StepRow:
     learning_rate: float
     gradient_norm: float
     is_bad: bool
+    is_rescaled: bool
     ended: float  # a reading of the clock
     phases: np.ndarray  # seconds
     counted: np.ndarray  # in the order of COUNTED

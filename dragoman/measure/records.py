@@ -205,7 +205,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "pairs": "INTEGER",
         "learning_rate": "REAL",
         "gradient_norm": "REAL",
-        "is_bad": "INTEGER",
+        "is_bad": "INTEGER",  # skipped: a gradient was not finite
+        "is_rescaled": "INTEGER",  # skipped in fp16's search for a loss scale, which is no bad step
         **_PHASE_COLUMNS,
     },
     "windows": {

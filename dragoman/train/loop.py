@@ -118,6 +118,10 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace, is_in
     run.view.tick(state.step, left)
     if outcome.is_bad:
         run.view.say(f"step {state.step:,}: the gradient is not finite; the update was skipped")
+    if outcome.is_rescaled:
+        run.view.say(
+            f"step {state.step:,}: the loss scale was too large for fp16; skipped with half the scale"
+        )
     if is_interval:
         loss, tokens_per_second = pace.interval()
         run.curves.step(state.step, loss, outcome.learning_rate, outcome.gradient_norm, tokens_per_second)
@@ -181,6 +185,7 @@ def _row(
         learning_rate=outcome.learning_rate,
         gradient_norm=outcome.gradient_norm,
         is_bad=outcome.is_bad,
+        is_rescaled=outcome.is_rescaled,
         ended=clock.seconds(),
         phases=phases,
         counted=counted,

@@ -30,7 +30,8 @@ class Muon(Optimizer):
 
     def __init__(self, rows: dict[Tensor, int], rest: AdamW, weight_decay: float):
         """`rows` comes from `matrices`; `rest` updates all other parameters."""
-        super().__init__(list(rows), {"lr": 0.0, "weight_decay": weight_decay})
+        # foreach: on a GPU, one kernel sets all gradients to 0 rather than one for each.
+        super().__init__(list(rows), {"lr": 0.0, "weight_decay": weight_decay, "foreach": True})
         self._rows, self._rest = rows, rest
         self.param_groups += rest.param_groups  # a learning rate set here is set for both
         rest.state = self.state  # one place for everything a checkpoint keeps

@@ -24,6 +24,7 @@ class StepOutcome(NamedTuple):
     learning_rate: float
     is_bad: bool  # some replica's gradient was not finite; that replica updated nothing
     stop_wanted: bool  # some rank wants to stop
+    is_rescaled: bool = False  # fp16: skipped only because the loss scale was too large; it is lower now
 
 
 @dataclass
@@ -47,11 +48,12 @@ class State:
     outer: dict[str, Tensor] = field(default_factory=dict)  # DiLoCo only: the momentum of each parameter
 
     def advance(self, batch: StepBatch, outcome: StepOutcome, seconds: float) -> None:
-        """Counts a step, made or skipped as bad: either way its pairs are used."""
+        """Counts a step, made or skipped: either way its pairs are used."""
         self.step += 1
         self.position = batch.next
         self.bad_steps += outcome.is_bad
-        self.bad_in_a_row = self.bad_in_a_row + 1 if outcome.is_bad else 0
+        if not outcome.is_rescaled:  # neither a bad step nor a good one
+            self.bad_in_a_row = self.bad_in_a_row + 1 if outcome.is_bad else 0
         self.seconds += seconds
         self.target_tokens += outcome.target_tokens
         self.pairs += batch.pairs

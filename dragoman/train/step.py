@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -16,15 +16,16 @@ from dragoman.data.batches import Batches, Microbatch, StepBatch
 from dragoman.errors import DragomanError
 from dragoman.measure.phases import Phases
 from dragoman.measure.records import PHASES
+from dragoman.model.number_format import NumberFormat
 from dragoman.model.packing import on_device
 from dragoman.schedule import learning_rate
 from dragoman.sync.exchange import Exchange
 from dragoman.sync.world import World
 from dragoman.train import memory, optimizer, stopping
+from dragoman.train.loss_scale import LossScale
 from dragoman.train.state import State, StepOutcome
 
 _COMPUTING = [PHASES.index("forward"), PHASES.index("backward")]
-_PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class _Part(NamedTuple):
@@ -47,13 +48,10 @@ class Stepper:
         self._together = exchange.together or range(world.size)
         config = state.config.train
         self._split = state.config.data.split
-        on_gpu = world.device.type == "cuda"
-        if not on_gpu:
+        if world.device.type == "cpu":
             memory.keep_freed()
-        self._precision = _PRECISIONS.get(config.precision) if on_gpu else None
-        self._scaler = torch.amp.GradScaler("cuda", enabled=on_gpu and config.precision == "fp16")
-        if state.loss_scale:
-            self._scaler.load_state_dict(state.loss_scale)
+        self._number_format = NumberFormat.of(config.precision, world.device)
+        self._loss_scale = LossScale(self._number_format, state.loss_scale)
         self._ahead: tuple[np.ndarray, Microbatch] | None = None  # rows loaded early, and their microbatch
 
     def update(
@@ -65,25 +63,35 @@ class Stepper:
         optimizer.set_learning_rate(state.optimizer, rate)
         loss_on_device = self._accumulate(batch)
         self._phases.begin("optimizer")
-        self._scaler.unscale_(state.optimizer)
+        self._loss_scale.unscale_(state.optimizer)
         limit = config.clip_norm or math.inf
         # Ranks that exchanged gradients have the same ones, so they make the same decision.
         norm_on_device = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
+        scale_on_device = self._loss_scale.updated(norm_on_device)
         if upcoming:
             self._load_ahead(upcoming())
-        norm, loss_sum = torch.stack(
-            (norm_on_device, loss_on_device)
-        ).tolist()  # the only wait for the device
+        read = torch.stack((norm_on_device, loss_on_device, scale_on_device))
+        norm, loss_sum, scale = read.tolist()  # the only wait for the device
         self._phases.move(self._exchange.exposed_seconds(), "backward", "exchange")
         if (is_finite := math.isfinite(norm)) and self._tokens(batch):
-            self._scaler.step(state.optimizer)
-        self._scaler.update()
-        state.model.zero_grad(set_to_none=False)  # gradients stay where the exchange expects them
+            state.optimizer.step()
+        is_rescaled = self._loss_scale.was_lowered(scale)
+        state.optimizer.zero_grad(set_to_none=False)  # gradients stay where the exchange expects them
         self._phases.begin("exchange")
         # The only collective of a step besides the exchange: 0.4 ms between processes of one machine.
-        sums = self._world.sum([loss_sum, norm, float(not is_finite), float(stop_wanted)])
-        loss, norm = sums[0] / batch.target_tokens, sums[1] / self._world.size
-        outcome = StepOutcome(loss, batch.target_tokens, norm, rate, sums[2] > 0, sums[3] > 0)
+        flags = (not is_finite, is_rescaled, stop_wanted)
+        loss, norm, skipped, rescaled, stopping_ranks = self._world.sum([loss_sum, norm, *map(float, flags)])
+        # A loss that is not finite is not so because of its scale.
+        is_bad = skipped > rescaled or (skipped > 0 and not math.isfinite(loss))
+        outcome = StepOutcome(
+            loss / batch.target_tokens,
+            batch.target_tokens,
+            norm / self._world.size,
+            rate,
+            is_bad,
+            stop_wanted=stopping_ranks > 0,
+            is_rescaled=skipped > 0 and not is_bad,
+        )
         if self.ends_round(outcome.stop_wanted):
             self._exchange.end_round()  # collective
         return outcome
@@ -96,7 +104,7 @@ class Stepper:
 
     def note_loss_scale(self) -> None:
         """Notes the loss scale for a checkpoint; it waits for the device. Empty except with fp16."""
-        self._state.loss_scale = self._scaler.state_dict()
+        self._state.loss_scale = self._loss_scale.state()
 
     def whole_rounds(self, steps: int) -> int:
         """The next multiple of a round, at least this many steps."""
@@ -113,7 +121,7 @@ class Stepper:
         """Seconds of this rank's forward and backward with nothing sent. The gradients are thrown away."""
         with suppress(_OutOfMemory):  # the real step handles it
             self._try_to_accumulate(batch, exchanging=False)
-        self._state.model.zero_grad(set_to_none=False)
+        self._state.optimizer.zero_grad(set_to_none=False)
         return float(self._phases.discard()[_COMPUTING].sum())
 
     def _accumulate(self, batch: StepBatch) -> Tensor:
@@ -123,7 +131,7 @@ class Stepper:
                 return self._try_to_accumulate(batch)
             except _OutOfMemory:
                 # Nothing has been exchanged yet: compute this share again in smaller parts. Others wait.
-                self._state.model.zero_grad(set_to_none=False)
+                self._state.optimizer.zero_grad(set_to_none=False)
                 self._split *= 2
                 rank, split = self._world.rank, self._split
                 print(f"rank {rank}: out of memory; microbatches are now split into {split} parts")
@@ -142,7 +150,7 @@ class Stepper:
                     # so multiplying by their number and dividing once by all their tokens weighs every token
                     # equally.
                     weight = part.weight * len(self._together) / max(1, self._tokens(batch))
-                    self._scaler.scale(loss * weight).backward()
+                    self._loss_scale.scaled(loss * weight).backward()
             total += loss.detach() * part.weight
         return total
 
@@ -171,7 +179,7 @@ class Stepper:
         microbatch = self._load(part.rows)
         self._phases.begin("forward")
         torch.manual_seed(part.seed)  # dropout depends on what is computed, not on which rank computes it
-        with self._autocast():
+        with self._number_format.autocast():
             return self._exchange.model(
                 *tensors(microbatch, self._world.device), self._state.config.train.label_smoothing
             )
@@ -188,9 +196,6 @@ class Stepper:
         if ahead and np.array_equal(ahead[0], rows):
             return ahead[1]
         return self._batches.load(rows)
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        return torch.autocast("cuda", self._precision) if self._precision else nullcontext()
 
 
 def tensors(microbatch: Microbatch, device: torch.device) -> tuple[Tensor, np.ndarray, Tensor, np.ndarray]:

@@ -40,6 +40,7 @@ def step_row(step: int, attempt: int, rank: int) -> StepRow:
         learning_rate=0.5,
         gradient_norm=1.5,
         is_bad=False,
+        is_rescaled=False,
         ended=clock.seconds(),
         phases=np.array([((phase + 1) * 10 + rank) / 1e3 for phase in range(len(PHASES))]),
         counted=np.array([1e6, np.nan if rank == 1 else 2e6, 0.1 + rank, 0.2, 0.5]),

@@ -1,0 +1,49 @@
+"""The real step on the pretended GPU: what it leaves, waits for and launches, in every precision."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests import fake_cuda
+from tests.fake_cuda.steps import CLIPS, OPTIMIZERS, PRECISIONS
+
+# Operators launched for transformer-base, and those among them that only change a number format. A microbatch
+# has 64 pairs of 10 to 39 tokens per side; gradients are clipped. On a fast card the host may take longer to
+# launch kernels than the card to run them. These numbers may only fall.
+_BUDGET = {
+    "fp32": {"microbatch": (746, 0), "rest of a step": (14, 0)},
+    "bf16": {"microbatch": (1_019, 289), "rest of a step": (14, 0)},
+    "fp16": {"microbatch": (1_038, 288), "rest of a step": (23, 2)},
+    "bf16 muon": {"microbatch": (1_019, 289), "rest of a step": (496, 3)},
+}
+_ALL = [f"{precision} {name} clip {clip}" for precision, name, clip in product(PRECISIONS, OPTIMIZERS, CLIPS)]
+
+
+@pytest.fixture(scope="module")
+def made() -> Any:
+    return fake_cuda.run("tests.fake_cuda.steps")
+
+
+@pytest.mark.parametrize("way", _ALL)
+def test_a_step_leaves_weights_gradients_and_moments_in_fp32_on_the_gpu(made: Any, way: str) -> None:
+    left = made["left"][way]
+    for what in ("weights", "gradients", "state"):
+        assert left[what] == ["cuda:0 float32"], what
+    assert not left["without_state"] and not left["is_bad"]
+
+
+@pytest.mark.parametrize("way", _ALL)
+def test_the_host_waits_once_in_a_step_and_never_in_a_microbatch(made: Any, way: str) -> None:
+    waits = made["left"][way]["waits"]  # of a step of two microbatches
+    assert list(waits.values()) == [1], waits
+    assert "copy to the host at train/step.py" in next(iter(waits))
+
+
+@pytest.mark.parametrize("way", _BUDGET)
+@pytest.mark.parametrize("part", ["microbatch", "rest of a step"])
+def test_launches_and_casts_stay_within_their_budget(made: Any, way: str, part: str) -> None:
+    counted = made["cost"][way][part]
+    for name, budget in zip(("launches", "casts"), _BUDGET[way][part], strict=True):
+        assert counted[name] <= budget, f"{name}: more than before"
+        assert counted[name] == budget, f"{name}: fewer than before; lower the budget to {counted[name]}"
