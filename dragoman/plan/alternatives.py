@@ -22,7 +22,7 @@ WAYS = {
 
 
 @dataclass(frozen=True)
-class Alternative:
+class AlternativePlan:
     """The run elsewhere. All alternatives train on the same number of tokens."""
 
     way: str
@@ -44,7 +44,7 @@ class Alternative:
         return self.forecast.seconds.value * self.forecast.cluster.hosts / 3600
 
 
-def alternatives(base: Forecast) -> list[Alternative]:
+def alternatives(base: Forecast) -> list[AlternativePlan]:
     """All combinations of hosts, link and way. The link given or measured is added to those on sale."""
     links = [PlannedLink.ordered(bits) for bits in LINKS]
     planned = base.cluster.link
@@ -55,22 +55,22 @@ def alternatives(base: Forecast) -> list[Alternative]:
         for link in links if hosts > 1 else [None]:
             cluster = Cluster(hosts, base.cluster.workers, link)
             combinations += [
-                Alternative(name, replace(base, cluster=cluster, way=way, tokens=tokens))
+                AlternativePlan(name, replace(base, cluster=cluster, way=way, tokens=tokens))
                 for name, (way, tokens) in WAYS.items()
                 if cluster.ranks > 1 or name == "fp32"
             ]
     return combinations
 
 
-def fastest(among: Sequence[Alternative]) -> Alternative:
+def fastest(among: Sequence[AlternativePlan]) -> AlternativePlan:
     """The fastest of those that learn the same."""
     return min(_alike(among), key=lambda each: each.forecast.seconds.value)
 
 
-def cheapest(among: Sequence[Alternative]) -> Alternative:
+def cheapest(among: Sequence[AlternativePlan]) -> AlternativePlan:
     """The cheapest of those that learn the same: the fewest host-hours, as all hosts have the same price."""
     return min(_alike(among), key=lambda each: each.host_hours)
 
 
-def _alike(among: Sequence[Alternative]) -> list[Alternative]:
+def _alike(among: Sequence[AlternativePlan]) -> list[AlternativePlan]:
     return [each for each in among if each.learns_the_same]

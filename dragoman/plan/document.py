@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from dragoman import atomic
 from dragoman.errors import RecordsError, reading
 from dragoman.plan import alternatives
-from dragoman.plan.alternatives import Alternative
+from dragoman.plan.alternatives import AlternativePlan
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast
 from dragoman.plan.request import Plan
@@ -112,7 +112,7 @@ def _documents(parts: dict[str, Estimate]) -> dict[str, Any]:
     return {name: part.document() for name, part in parts.items()}
 
 
-def _row(each: Alternative, table: list[Alternative]) -> dict[str, Any]:
+def _row(each: AlternativePlan, table: list[AlternativePlan]) -> dict[str, Any]:
     forecast = each.forecast
     return {
         "hosts": forecast.cluster.hosts,

@@ -10,7 +10,7 @@ from rich.table import Table
 from dragoman import format_units, terminal
 from dragoman.explain.counterfactual import NEGLIGIBLE
 from dragoman.plan import alternatives
-from dragoman.plan.alternatives import WAYS, Alternative
+from dragoman.plan.alternatives import WAYS, AlternativePlan
 from dragoman.plan.document import memory
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast
@@ -153,12 +153,12 @@ def _table(forecast: Forecast, console: Console, currency: str) -> None:
     )
 
 
-def _cell(each: Alternative, rows: list[Alternative]) -> str:
+def _cell(each: AlternativePlan, rows: list[AlternativePlan]) -> str:
     marks = "*" * (each is alternatives.fastest(rows)) + "$" * (each is alternatives.cheapest(rows))
     return f"{marks}{about(each.forecast.seconds.value)}"
 
 
-def _summary(each: Alternative, currency: str) -> str:
+def _summary(each: AlternativePlan, currency: str) -> str:
     forecast = each.forecast
     text = f"{each.place}, {each.way}: {interval(forecast.seconds, about)}"
     if forecast.money:

@@ -15,7 +15,7 @@ from dragoman.sync.topology import Placement
 
 
 @dataclass(frozen=True)
-class Computing:
+class NumberFormat:
     """The number format that all ranks compute in."""
 
     settings: Training  # whose train.precision is no longer "auto"
@@ -27,14 +27,14 @@ class Computing:
 
 
 @dataclass(frozen=True)
-class Card:
+class RankGpu:
     """The GPU of a rank."""
 
     name: str  # and where it is
     capability: Capability
 
 
-def settle(settings: Training, asked: AskedPrecision, placement: Placement) -> Computing:
+def settle(settings: Training, asked: AskedPrecision, placement: Placement) -> NumberFormat:
     """The format of the settings, or what `auto` stands for on these devices. Collective.
 
     `asked` is the user's; the settings may already hold the format that the run began with.
@@ -47,7 +47,7 @@ def settle(settings: Training, asked: AskedPrecision, placement: Placement) -> C
     if cards and computed == "fp32":
         kernels.use_tf32()
     train = settings.train.model_copy(update={"precision": settled})
-    return Computing(
+    return NumberFormat(
         settings.model_copy(update={"train": train}),
         capability.words(computed, capabilities),
         _why(wanted, asked, cards),
@@ -62,7 +62,7 @@ def kept(settings: Training, before: Training) -> Training:
     return settings.model_copy(update={"train": train})
 
 
-def _cards(placement: Placement) -> list[Card]:
+def _cards(placement: Placement) -> list[RankGpu]:
     """The GPU of each rank, known to every rank; empty on CPUs. Collective."""
     world, topology = placement.world, placement.topology
     texts = world.gather_text(_own(world.device))  # collective
@@ -71,7 +71,7 @@ def _cards(placement: Placement) -> list[Card]:
         major, minor, name = text.split(" ", 2)
         if name:
             place = f"{name} on {topology.hosts[topology.rank_hosts[rank]]}"
-            cards.append(Card(place, (int(major), int(minor))))
+            cards.append(RankGpu(place, (int(major), int(minor))))
     return cards
 
 
@@ -83,7 +83,7 @@ def _own(device: torch.device) -> str:
     return f"{major} {minor} {torch.cuda.get_device_name(device)}"
 
 
-def _why(wanted: AskedPrecision, asked: AskedPrecision, cards: Sequence[Card]) -> str:
+def _why(wanted: AskedPrecision, asked: AskedPrecision, cards: Sequence[RankGpu]) -> str:
     if not cards or asked != "auto":
         return ""
     if wanted != "auto":

@@ -44,22 +44,19 @@ def run(job: TrainingJob) -> StopReason:
     ):
         interrupt, world = Interrupt(), placement.world
         folders = RunFolders(job.folder, placement)  # collective
-        asked, of_run = (
-            job.settings.train.precision,
-            folders.check_settings(job.settings).settings,
-        )  # collective
-        computing = precision.settle(of_run, asked, placement)  # collective
-        job = replace(job, settings=computing.settings)
+        wanted = folders.check_settings(job.settings).settings  # collective
+        number_format = precision.settle(wanted, job.settings.train.precision, placement)  # collective
+        job = replace(job, settings=number_format.settings)
         start = at_start.check(placement, job.data, job.folder.path, job.settings)  # collective
         data = DataSet(job.data)
-        reconciled = stack.enter_context(
-            reconcile(job, folders, data.card.fingerprint, placement)
-        )  # collective
+        fingerprint = data.card.fingerprint
+        reconciled = stack.enter_context(reconcile(job, folders, fingerprint, placement))  # collective
         job, settings = reconciled.job, reconciled.job.settings
 
-        beginning = begin(reconciled, computing, data, placement)  # collective
+        beginning = begin(reconciled, number_format, data, placement)  # collective
         state, batches = beginning.state, beginning.batches
-        outputs = stack.enter_context(open_outputs(job, computing, data, state, placement))  # collective
+        # Collective.
+        outputs = stack.enter_context(open_outputs(job, number_format, data, state, placement))
         for line in (*start.lines, *exportable.warnings(data.tokenizer), *reconciled.lines, *beginning.lines):
             outputs.view.say(line)
         link = open_records.probe(outputs.recorder, state, placement, start)  # collective

@@ -114,3 +114,12 @@ def test_reports_know_of_explain_only_its_answers_and_what_it_offers_beside_them
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dragoman.explain")
     }
     assert asked <= {f"dragoman.explain.{name}" for name in OFFERED_TO_REPORTS}
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}

@@ -7,7 +7,7 @@ from dragoman.plan.forecast import Forecast
 from tests.plan import build
 
 
-def table(workers: int = 2, step_seconds: float = 8.0) -> list[alternatives.Alternative]:
+def table(workers: int = 2, step_seconds: float = 8.0) -> list[alternatives.AlternativePlan]:
     cluster = Cluster(2, workers, PlannedLink.ordered(1e9))
     made = Forecast(build.work(), build.pace(step_seconds), cluster, ExchangeWay(), price_per_hour=1.0)
     return alternatives.alternatives(made)

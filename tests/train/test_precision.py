@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.measure import database, probes
 from dragoman.rundir import RunFolder
 from dragoman.train import precision
-from dragoman.train.precision import Card
+from dragoman.train.precision import RankGpu
 from tests import ranks
 from tests.doctor.test_capacity import CUDA_13, usable, with_gpus
 from tests.facts import lacking, only
@@ -53,7 +53,7 @@ class Cards:
 
     def are(self, *cards: UsableGpu, architectures: list[str] | None = None) -> None:
         facts = with_gpus(usable=list(cards), architectures=architectures or ["compute_50"])
-        found = [Card(f"{card.name} on here", card.capability) for card in cards]
+        found = [RankGpu(f"{card.name} on here", card.capability) for card in cards]
         self._monkeypatch.setattr(gpus, "inspect", lambda: facts if cards else GpuFacts())
         self._monkeypatch.setattr(precision, "_cards", lambda placement: found)
         self._monkeypatch.setattr("dragoman.model.kernels.use_tf32", lambda: None)
