@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.train.runs import Task
 
 STEPS = 16
 FOR_EVER = "train.steps=1000000"
+TWO_MACHINES = Path(__file__).parents[2] / "docs" / "two-machines.md"
 
 
 def command(task: Task, run: Path, *settings: str) -> list[str]:
@@ -42,6 +44,13 @@ def training(cluster: Cluster, task: Task, folder: Path) -> Iterator[subprocess.
                 process.kill()
 
 
+def form(line: str) -> str:
+    """A line without its numbers and addresses; hosts are called what they are in docs/two-machines.md."""
+    for ours, theirs in (("h0", "a"), ("h1", "b")):
+        line = re.sub(rf"\b{ours}\b", theirs, line)
+    return re.sub(r" +", " ", re.sub(r"\d[\d.,:]*", "0", line))
+
+
 def wait_until_only_ssh_is_left(cluster: Cluster) -> None:
     for host in (0, 1):
         runs.wait_until(f"only sshd runs on h{host}", lambda host=host: len(cluster.processes(host)) == 1)
@@ -59,6 +68,11 @@ def test_two_hosts_end_with_the_bytes_of_two_local_workers(
     assert not lacking(lines[0], "h0 (1 rank, eth0)", "h1 (1 rank, eth0)") and "10.77.0.1:" in lines[0]
     assert any(line.startswith(f"h0 | step {STEPS}/{STEPS} ") for line in lines)
     assert not done.stderr
+    printed = [form(line) for line in lines]
+    quoted = re.findall(r"^ +((?:Training on|a \|) .*)$", TWO_MACHINES.read_text(), re.MULTILINE)
+    assert len(quoted) == 3
+    for line in quoted:
+        assert any(each.startswith(form(line.removesuffix("..."))) for each in printed), line
     wait_until_only_ssh_is_left(cluster)
 
 
