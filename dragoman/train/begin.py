@@ -15,7 +15,7 @@ from dragoman.sync.agree import done_by_main
 from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
 from dragoman.train import optimizer, resume
-from dragoman.train.precision import NumberFormat
+from dragoman.train.precision import SettledPrecision
 from dragoman.train.reconcile import Reconciled
 from dragoman.train.state import State
 
@@ -30,7 +30,7 @@ class Beginning:
 
 
 def begin(
-    reconciled: Reconciled, number_format: NumberFormat, data: DataSet, placement: Placement
+    reconciled: Reconciled, settled: SettledPrecision, data: DataSet, placement: Placement
 ) -> Beginning:
     """The model, its optimizer and its data at the step to begin with. Collective."""
     job, settings, world = reconciled.job, reconciled.job.settings, placement.world
@@ -45,7 +45,7 @@ def begin(
     size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
     batches = Batches(data, size, settings.train.seed)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Beginning(state, batches, [*lines, _size_line(size, world, parameters, number_format)])
+    return Beginning(state, batches, [*lines, _size_line(size, world, parameters, settled)])
 
 
 def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:
@@ -57,11 +57,11 @@ def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:
     return [*saved_model.note_on_newer(origin), f"weights from {origin}"]
 
 
-def _size_line(size: StepSize, world: World, parameters: int, number_format: NumberFormat) -> str:
+def _size_line(size: StepSize, world: World, parameters: int, settled: SettledPrecision) -> str:
     """The model's size and the arithmetic of a step, in words."""
     return (
         f"{parameters:,} parameters; a step is {size.step:,} {size.unit} in {size.microbatches} microbatches "
-        f"over {world.size} rank{'s' if world.size > 1 else ''} on {world.device.type} in {number_format}"
+        f"over {world.size} rank{'s' if world.size > 1 else ''} on {world.device.type} in {settled}"
         + _idle(world.size - size.microbatches)
     )
 

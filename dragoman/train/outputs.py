@@ -22,7 +22,7 @@ from dragoman.sync.world import World
 from dragoman.train import fitting, open_records, stopping
 from dragoman.train.fitting import Costs
 from dragoman.train.job import TrainingJob
-from dragoman.train.precision import NumberFormat
+from dragoman.train.precision import SettledPrecision
 from dragoman.train.saver import Saver, main_saver, replica_saver
 from dragoman.train.state import State
 from dragoman.train.view import View, view
@@ -55,16 +55,16 @@ class Outputs:
 
 @contextmanager
 def open_outputs(
-    job: TrainingJob, number_format: NumberFormat, data: DataSet, state: State, placement: Placement
+    job: TrainingJob, settled: SettledPrecision, data: DataSet, state: State, placement: Placement
 ) -> Iterator[Outputs]:
     """The outputs of this rank, open while the block lasts. Collective."""
     world = placement.world
-    files = done_by_main(world, lambda: _open_files(job, number_format, data, state, world))  # collective
+    files = done_by_main(world, lambda: _open_files(job, settled, data, state, world))  # collective
     curves, shown, writer = files or (Curves(), View(), RecordWriter())
     phases = open_records.phases(placement)
     name = job.folder.path.name
     recorder = open_records.recorder(name, state, data, placement, phases, writer)  # collective
-    recorder.placement(precision=number_format.words, precision_why=number_format.why)
+    recorder.placement(precision=settled.words, precision_why=settled.why)
     try:
         yield Outputs(
             saver=_saver(job, data, placement),
@@ -83,13 +83,13 @@ def open_outputs(
 
 
 def _open_files(
-    job: TrainingJob, number_format: NumberFormat, data: DataSet, state: State, world: World
+    job: TrainingJob, settled: SettledPrecision, data: DataSet, state: State, world: World
 ) -> tuple[Curves, View, RecordWriter]:
     """Opens what only rank 0 writes, besides checkpoints."""
     folder, parameters = job.folder, sum(parameter.numel() for parameter in state.model.parameters())
     folder.path.mkdir(parents=True, exist_ok=True)
     atomic.write(folder.config, config.text(job.settings).encode())
-    came_from = provenance.describe(job.command, world, data, parameters, str(number_format))
+    came_from = provenance.describe(job.command, world, data, parameters, str(settled))
     atomic.write(folder.provenance, came_from.encode())
     curves = TensorBoardCurves(folder.tensorboard, state.step + 1)
     shown = view(folder.log, job.settings.train.steps, state.step, job.is_forwarded)

@@ -15,7 +15,7 @@ from dragoman.sync.topology import Placement
 
 
 @dataclass(frozen=True)
-class NumberFormat:
+class SettledPrecision:
     """The number format that all ranks compute in."""
 
     settings: Training  # whose train.precision is no longer "auto"
@@ -34,7 +34,7 @@ class RankGpu:
     capability: Capability
 
 
-def settle(settings: Training, asked: AskedPrecision, placement: Placement) -> NumberFormat:
+def settle(settings: Training, asked: AskedPrecision, placement: Placement) -> SettledPrecision:
     """The format of the settings, or what `auto` stands for on these devices. Collective.
 
     `asked` is the user's; the settings may already hold the format that the run began with.
@@ -47,7 +47,7 @@ def settle(settings: Training, asked: AskedPrecision, placement: Placement) -> N
     if cards and computed == "fp32":
         kernels.use_tf32()
     train = settings.train.model_copy(update={"precision": settled})
-    return NumberFormat(
+    return SettledPrecision(
         settings.model_copy(update={"train": train}),
         capability.words(computed, capabilities),
         _why(wanted, asked, cards),

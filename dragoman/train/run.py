@@ -45,18 +45,18 @@ def run(job: TrainingJob) -> StopReason:
         interrupt, world = Interrupt(), placement.world
         folders = RunFolders(job.folder, placement)  # collective
         wanted = folders.check_settings(job.settings).settings  # collective
-        number_format = precision.settle(wanted, job.settings.train.precision, placement)  # collective
-        job = replace(job, settings=number_format.settings)
+        settled = precision.settle(wanted, job.settings.train.precision, placement)  # collective
+        job = replace(job, settings=settled.settings)
         start = at_start.check(placement, job.data, job.folder.path, job.settings)  # collective
         data = DataSet(job.data)
         fingerprint = data.card.fingerprint
         reconciled = stack.enter_context(reconcile(job, folders, fingerprint, placement))  # collective
         job, settings = reconciled.job, reconciled.job.settings
 
-        beginning = begin(reconciled, number_format, data, placement)  # collective
+        beginning = begin(reconciled, settled, data, placement)  # collective
         state, batches = beginning.state, beginning.batches
         # Collective.
-        outputs = stack.enter_context(open_outputs(job, number_format, data, state, placement))
+        outputs = stack.enter_context(open_outputs(job, settled, data, state, placement))
         for line in (*start.lines, *exportable.warnings(data.tokenizer), *reconciled.lines, *beginning.lines):
             outputs.view.say(line)
         link = open_records.probe(outputs.recorder, state, placement, start)  # collective
