@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dragoman.model import half
+
 _EACH_BYTE = 0x0101010101010101  # a byte times this is that byte in all eight places of a word
 
 
@@ -27,6 +29,8 @@ def dropout(x: Tensor, rate: float) -> Tensor:
 
 def add_dropped(residual: Tensor, x: Tensor, rate: float) -> Tensor:
     """residual + dropout(x), in one pass over memory."""
+    if rate and half.dtype_for(x):
+        return half.add_dropped(residual, x, rate)
     if rate == 0 or x.device.type != "cpu":
         return residual + F.dropout(x, rate)
     return _AddDropped.apply(residual, x, rate)

@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from dragoman.config import Model
 from dragoman.data.tokens import BOS
 from dragoman.errors import ConfigError
+from dragoman.model import half
 from dragoman.model.attention import CrossAttention, SelfAttention
 from dragoman.model.cache import Cache
 from dragoman.model.dropout import add_dropped, dropout, relu_dropped
@@ -37,6 +38,15 @@ def sinusoids(length: int, width: int, device: torch.device | str = "cpu") -> Te
     return torch.cat((angles.sin(), angles.cos()), 1)
 
 
+class Norm(nn.LayerNorm):
+    """Layer norm before a block; the sum that it branches off from continues beside it."""
+
+    def branch(self, x_ND: Tensor) -> tuple[Tensor, Tensor]:
+        """x, and its norm in the type in which products are computed."""
+        dtype = half.dtype_for(x_ND)
+        return half.branch(x_ND, self, dtype) if dtype else (x_ND, self(x_ND))
+
+
 class FeedForward(nn.Module):
     def __init__(self, config: Model):
         super().__init__()
@@ -45,7 +55,10 @@ class FeedForward(nn.Module):
         self.outer = Linear(config.feedforward, config.width)
 
     def forward(self, x_ND: Tensor) -> Tensor:
-        return self.outer(relu_dropped(self.inner(x_ND), self.rate if self.training else 0.0))
+        rate, dtype = self.rate if self.training else 0.0, half.dtype_for(x_ND)
+        if dtype:
+            return half.feedforward(x_ND, self.inner, self.outer, rate, dtype)
+        return self.outer(relu_dropped(self.inner(x_ND), rate))
 
 
 class Block(nn.Module):
@@ -54,9 +67,9 @@ class Block(nn.Module):
     def __init__(self, config: Model):
         super().__init__()
         self.rate = config.dropout
-        self.attention_norm = nn.LayerNorm(config.width)
+        self.attention_norm = Norm(config.width)
         self.attention = SelfAttention(config.width, config.heads, config.attention_dropout)
-        self.feedforward_norm = nn.LayerNorm(config.width)
+        self.feedforward_norm = Norm(config.width)
         self.feedforward = FeedForward(config)
         self.recompute = False  # keep only the inputs, and compute the rest again in the backward pass?
 
@@ -74,24 +87,30 @@ class Block(nn.Module):
     def add(self, x_ND: Tensor, change_ND: Tensor) -> Tensor:
         return add_dropped(x_ND, change_ND, self.rate if self.training else 0.0)
 
+    def add_feedforward(self, x_ND: Tensor) -> Tensor:
+        x_ND, normed_ND = self.feedforward_norm.branch(x_ND)
+        return self.add(x_ND, self.feedforward(normed_ND))
+
 
 class EncoderLayer(Block):
     def compute(self, x_ND: Tensor, packing: Packing) -> Tensor:
-        x_ND = self.add(x_ND, self.attention(self.attention_norm(x_ND), packing))
-        return self.add(x_ND, self.feedforward(self.feedforward_norm(x_ND)))
+        x_ND, normed_ND = self.attention_norm.branch(x_ND)
+        x_ND = self.add(x_ND, self.attention(normed_ND, packing))
+        return self.add_feedforward(x_ND)
 
 
 class DecoderLayer(Block):
     def __init__(self, config: Model):
         super().__init__(config)
-        self.cross_attention_norm = nn.LayerNorm(config.width)
+        self.cross_attention_norm = Norm(config.width)
         self.cross_attention = CrossAttention(config.width, config.heads, config.attention_dropout)
 
     def compute(self, x_ND: Tensor, packing: Packing, memory_ND: Tensor, source: Packing) -> Tensor:
-        x_ND = self.add(x_ND, self.attention(self.attention_norm(x_ND), packing, causal=True))
-        queries_ND = self.cross_attention_norm(x_ND)
-        x_ND = self.add(x_ND, self.cross_attention(queries_ND, packing, memory_ND, source))
-        return self.add(x_ND, self.feedforward(self.feedforward_norm(x_ND)))
+        x_ND, normed_ND = self.attention_norm.branch(x_ND)
+        x_ND = self.add(x_ND, self.attention(normed_ND, packing, causal=True))
+        x_ND, normed_ND = self.cross_attention_norm.branch(x_ND)
+        x_ND = self.add(x_ND, self.cross_attention(normed_ND, packing, memory_ND, source))
+        return self.add_feedforward(x_ND)
 
     def next_token(self, x_RD: Tensor, packing: Packing, cache: Cache, layer: int) -> Tensor:
         """The layer's output for the newest token of each hypothesis, which is a row of `packing`."""
@@ -99,7 +118,7 @@ class DecoderLayer(Block):
         x_RD = self.add(x_RD, change_RD)
         queries_RD, memory = self.cross_attention_norm(x_RD), cache.memory[layer]
         x_RD = self.add(x_RD, self.cross_attention.next_token(queries_RD, packing, memory, cache.mask_B11S))
-        return self.add(x_RD, self.feedforward(self.feedforward_norm(x_RD)))
+        return self.add_feedforward(x_RD)
 
 
 class Encoder(nn.Module):
@@ -109,12 +128,12 @@ class Encoder(nn.Module):
         super().__init__()
         layers = [EncoderLayer(config) for _ in range(config.encoder_layers)]
         self.layers = nn.ModuleList(layers)  # type: ignore[assignment]
-        self.norm = nn.LayerNorm(config.width)
+        self.norm = Norm(config.width)
 
     def forward(self, x_ND: Tensor, packing: Packing) -> Tensor:
         for layer in self.layers:
             x_ND = layer(x_ND, packing)
-        return self.norm(x_ND)
+        return self.norm.branch(x_ND)[1]
 
 
 class Decoder(nn.Module):
@@ -124,7 +143,7 @@ class Decoder(nn.Module):
         super().__init__()
         layers = [DecoderLayer(config) for _ in range(config.decoder_layers)]
         self.layers = nn.ModuleList(layers)  # type: ignore[assignment]
-        self.norm = nn.LayerNorm(config.width)
+        self.norm = Norm(config.width)
 
     def forward(self, x_ND: Tensor, packing: Packing, memory_ND: Tensor, source: Packing) -> Tensor:
         for layer in self.layers:
