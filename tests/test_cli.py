@@ -114,7 +114,7 @@ def test_a_mistake_is_explained_without_a_traceback(
     assert (folder / "file").read_text() == "mine\n"
 
 
-def test_a_full_disk_is_said_and_leaves_no_data_set(folder: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_data_set(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "data"
     command = f"ulimit -f 1; {sys.executable} -m dragoman prepare en=train.en de=train.de -o {out}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder)

@@ -73,7 +73,7 @@ def test_an_unknown_section_names_the_nearest_with_its_line(file) -> None:
     assert error.line == 2
 
 
-def test_every_fault_is_told_at_once(file) -> None:
+def test_every_fault_is_reported_at_once(file) -> None:
     message = str(complaint(file("sed = 1\n[clean]\nmax_words = 0\n")))
     assert not lacking(message, "sed", "seed", "clean.max_words = 0")
 

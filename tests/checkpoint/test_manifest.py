@@ -50,7 +50,7 @@ def test_a_bit_of_any_byte_counts(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [*PURPOSES, MANIFEST_FILE])
 @pytest.mark.parametrize("harm", damage.ALL)
-def test_damage_is_said_of_the_file_it_was_done_to(folder: Path, name: str, harm: Damage) -> None:
+def test_damage_is_reported_of_the_file_it_was_done_to(folder: Path, name: str, harm: Damage) -> None:
     harm(folder / name, Random(1))
     with pytest.raises(CheckpointError) as error:
         verify(folder)

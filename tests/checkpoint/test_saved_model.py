@@ -36,7 +36,7 @@ def test_without_a_best_the_newest_is_the_model(unbroken: Unbroken, tmp_path: Pa
     assert saved_model.find(run) == RunFolder(run).checkpoint(16)
 
 
-def test_a_newer_checkpoint_that_was_not_scored_is_told(
+def test_a_newer_checkpoint_that_was_not_scored_is_reported(
     here: Here, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that is stopped between two evaluations, with no time for one more."""
@@ -55,7 +55,7 @@ def test_a_newer_checkpoint_that_was_not_scored_is_told(
         assert saved_model.note_on_newer(named) == []
 
 
-def test_a_newest_checkpoint_that_is_used_or_was_scored_is_not_told(
+def test_a_newest_checkpoint_that_is_used_or_was_scored_is_not_reported(
     unbroken: Unbroken, tmp_path: Path
 ) -> None:
     run = unbroken(1)
@@ -66,7 +66,7 @@ def test_a_newest_checkpoint_that_is_used_or_was_scored_is_not_told(
     assert saved_model.note_on_newer(before) == [], "there is no other"
 
 
-def test_what_is_no_model_is_said_with_what_would_be(tmp_path: Path) -> None:
+def test_what_is_no_model_is_reported_with_what_would_be(tmp_path: Path) -> None:
     with raising(UsageError, f"{tmp_path}:") as error:
         saved_model.find(tmp_path)
     assert error.value.hint

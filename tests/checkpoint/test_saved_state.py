@@ -46,7 +46,7 @@ DAMAGES = [flip_a_byte, lose_a_file, cut_the_manifest, empty_the_manifest]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_said_and_the_one_before_is_taken(
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_is_taken(
     here: Here, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     here.train(tmp_path, *SHORT)
@@ -161,7 +161,7 @@ def test_verify_names_the_damaged_file(here: Here, tmp_path: Path) -> None:
         saved_state.verify(folder)
 
 
-def test_a_loss_scale_goes_on_from_a_checkpoint() -> None:
+def test_a_loss_scale_continues_from_a_checkpoint() -> None:
     parameter = torch.nn.Parameter(torch.ones(2))
     sgd, before = torch.optim.SGD([parameter]), torch.amp.GradScaler("cpu")
     saved = ReplicaState(step=1, loss_scale=before.state_dict()).model_dump_json()

@@ -118,7 +118,7 @@ def test_a_broken_connection_is_continued_where_it_was(server: Server, downloade
     assert [asked for _, asked in server.requests] == [None, "bytes=300000-", "bytes=500000-"]
 
 
-def test_a_later_run_goes_on_from_what_an_earlier_one_left(server: Server, downloader: Downloader) -> None:
+def test_a_later_run_continues_from_what_an_earlier_one_left(server: Server, downloader: Downloader) -> None:
     server.files["/a.txt"] = TEXT
     server.break_off_after = [300_000] + [0] * transfer.ATTEMPTS
     with raising(DownloadError, f"{server.url}/a.txt", transfer.ATTEMPTS, "1,024,000") as caught:

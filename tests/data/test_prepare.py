@@ -270,7 +270,7 @@ def test_a_file_in_the_way_is_refused_untouched(tmp_path: Path, sentences, write
 # --- the vocabulary -----------------------------------------------------------------------------------------
 
 
-def test_a_vocabulary_too_large_for_the_text_is_made_smaller_and_that_is_said(
+def test_a_vocabulary_too_large_for_the_text_is_made_smaller_and_that_is_reported(
     tmp_path: Path, sentences, write, run
 ) -> None:
     card = run(write(tmp_path, "train", sentences(50)), tmp_path / "data", "vocabulary.size=32768")
@@ -284,7 +284,7 @@ def test_a_vocabulary_of_the_size_asked_for_needs_no_note(tmp_path: Path, senten
     assert not [note for note in card.notes if not lacking(note, 200)]
 
 
-def test_a_size_that_nobody_asked_for_suits_the_corpus_and_is_told(
+def test_a_size_that_nobody_asked_for_suits_the_corpus_and_is_reported(
     tmp_path: Path, sentences, write, run
 ) -> None:
     card = run(write(tmp_path, "train", sentences(500)), tmp_path / "data", pieces=None)
@@ -341,7 +341,7 @@ def test_several_corpora_keep_their_names_weights_and_places(tmp_path: Path, sen
     assert card.dropped["duplicate"].pairs == 10
 
 
-def test_a_chunk_of_which_nothing_is_left_is_passed_over(tmp_path: Path, sentences, write, run) -> None:
+def test_a_chunk_that_is_empty_after_cleaning_is_passed_over(tmp_path: Path, sentences, write, run) -> None:
     pairs = sentences(30)
     words = write(tmp_path, "train", [*pairs, *[pairs[0]] * 20_000, *sentences(5, 2)])
     card = run(words, tmp_path / "data", dev=write(tmp_path, "dev", sentences(5, 3)))
@@ -379,7 +379,7 @@ def test_a_broken_tmx_is_an_error_with_file_and_line(tmp_path: Path, run) -> Non
     assert left_in(tmp_path) == []
 
 
-def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path: Path, sentences, write, run) -> None:
+def test_a_corpus_that_is_empty_after_cleaning_says_why(tmp_path: Path, sentences, write, run) -> None:
     words = write(tmp_path, "train", [("", "leer")] * 3 + [("same", "same")] * 2)
     dev = write(tmp_path, "dev", sentences(5))
     with raising(DataError, 5, "3 empty", "2 identical"):

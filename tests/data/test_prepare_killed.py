@@ -70,7 +70,7 @@ def words(tmp_path_factory: pytest.TempPathFactory, sentences, write) -> list[st
     return write(tmp_path_factory.mktemp("corpus"), "train", sentences(25_000))
 
 
-def test_a_killed_prepare_leaves_nothing_that_looks_finished_and_the_next_goes_on(
+def test_a_killed_prepare_leaves_nothing_that_looks_finished_and_the_next_continues(
     words: list[str], tmp_path: Path
 ) -> None:
     began = time.monotonic()

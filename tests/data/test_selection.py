@@ -58,6 +58,6 @@ def test_another_seed_holds_out_other_pairs() -> None:
     assert hold_out(fate, HeldOutSettings(), 1).tolist() != hold_out(fate, HeldOutSettings(), 2).tolist()
 
 
-def test_too_little_text_to_hold_any_out_is_said() -> None:
+def test_too_little_text_to_hold_any_out_is_reported() -> None:
     with raising(DataError, 19, "--dev"):
         hold_out(np.zeros(19, dtype=np.uint8), HeldOutSettings(), 1)

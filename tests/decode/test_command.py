@@ -146,7 +146,7 @@ def test_a_reader_that_has_enough_is_no_error_to_speak_of(run: Path) -> None:
     ],
     ids=str,
 )
-def test_wrong_use_is_said_before_a_model_is_loaded(
+def test_wrong_use_is_reported_before_a_model_is_loaded(
     tmp_path: Path,
     words: list[str],
     facts: list[str],

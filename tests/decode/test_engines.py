@@ -240,7 +240,7 @@ def test_our_own_search_has_no_int8(run: Path) -> None:
         engines.load(run, "torch", "int8")
 
 
-def test_a_damaged_folder_is_said_to_be_one(tmp_path: Path) -> None:
+def test_a_damaged_folder_is_reported_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(b"nonsense")
     with raising(DataError, f"{tmp_path}:", "model.bin", "source.spm", "target.spm"):
         engines.load(tmp_path)

@@ -68,7 +68,7 @@ def test_a_program_that_uses_the_cores_now_is_named(
     only(capsys.readouterr().out.splitlines(), "warning: cores", "glutton")
 
 
-def test_a_disk_that_will_not_hold_all_checkpoints_is_said_and_the_run_goes_on(
+def test_a_disk_that_will_not_hold_all_checkpoints_is_reported_and_the_run_continues(
     here: Here,  # noqa: F811
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -120,7 +120,7 @@ def test_hosts_without_gpus_hear_nothing_of_gpus() -> None:
         (GpuFacts(), 1, "error", []),
     ],
 )
-def test_gpus_that_ranks_cannot_use_are_said(
+def test_gpus_that_ranks_cannot_use_are_reported(
     found: GpuFacts, ranks: int, status: str, facts: list[object]
 ) -> None:
     check = capacity.gpus([host(0, gpus=with_gpus()), host(1, gpus=found, ranks=ranks)])[1]

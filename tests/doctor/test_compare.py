@@ -49,18 +49,18 @@ def test_other_data_on_one_host_is_an_error_that_names_it() -> None:
     assert "dragoman launch copy" in check.advice
 
 
-def test_missing_data_is_an_error_and_the_hosts_that_have_it_are_said() -> None:
+def test_missing_data_is_an_error_and_the_hosts_that_have_it_are_reported() -> None:
     missing = DataFacts(path="data/mine", problem="data/mine: no data set here", hint="make one")
     checks = compare.data([host(0), host(1, data=missing)])
     assert only(checks, "error").value == "data/mine: no data set here"
     assert [check.host for check in checks if check.status == "ok"] == ["h0"]
 
 
-def test_without_data_given_nothing_is_said_of_data() -> None:
+def test_without_data_given_nothing_is_reported_of_data() -> None:
     assert compare.data([host(0, data=None), host(1, data=None)]) == []
 
 
-def test_a_name_that_means_loopback_is_told_with_the_line_to_write() -> None:
+def test_a_name_that_means_loopback_is_reported_with_the_line_to_write() -> None:
     check = only(compare.names([host(0), host(1, own_name_addresses=["127.0.1.1"])]), "warning")
     assert check.host == "h1"
     assert "127.0.1.1" in check.value
@@ -103,7 +103,7 @@ def test_a_clock_read_over_a_slow_way_is_not_blamed_for_the_way() -> None:
     assert compare.clocks([host(0), slow])[0].status == "ok"
 
 
-def test_the_interface_in_use_and_the_others_are_said() -> None:
+def test_the_interface_in_use_and_the_others_are_reported() -> None:
     interfaces = [
         Interface(name="eth0", is_up=True, addresses=["10.77.0.1"]),
         Interface(name="wg0", is_up=True, addresses=["10.8.0.1"]),

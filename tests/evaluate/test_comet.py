@@ -67,7 +67,7 @@ def test_without_its_model_it_is_skipped_and_said(installed) -> None:  # noqa: A
     assert not lacking(found.notes[0], "COMET", comet.MODEL)
 
 
-def test_where_it_is_not_installed_that_is_said() -> None:
+def test_where_it_is_not_installed_that_is_reported() -> None:
     if comet.importlib.util.find_spec("comet"):
         pytest.skip("unbabel-comet is installed")
     found = evaluate([ALL_RIGHT], HELD_OUT, 0)

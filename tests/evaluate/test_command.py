@@ -64,7 +64,7 @@ def test_translations_made_in_unlike_ways_are_not_compared_without_saying_so(
     assert not [line for line in lines if " p = " in line and lacking(line, other)], "which is better"
 
 
-def test_the_search_can_be_set_and_is_said(task: Task, unbroken: Unbroken) -> None:
+def test_the_search_can_be_set_and_is_reported(task: Task, unbroken: Unbroken) -> None:
     words = ("--data", task.data, "--part", "dev", "--beam", 3, "--length-penalty", 1, "--engine", "torch")
     done = dragoman("evaluate", unbroken(1), *words, "--show", 0)
     assert done.returncode == 0, done.stderr

@@ -66,7 +66,7 @@ def test_a_slower_run_that_shared_its_cores_says_so_once_and_with_whom() -> None
 @pytest.mark.parametrize(
     ("share", "other", "is_said"), [(0.92, 1.0, False), (0.85, 0.9, False), (0.75, 0.9, True)]
 )
-def test_a_tenth_less_of_the_cpu_time_that_was_wanted_is_told(
+def test_a_tenth_less_of_the_cpu_time_that_was_wanted_is_reported(
     share: float, other: float, is_said: bool
 ) -> None:
     """And a tenth less than the other run got."""
@@ -163,7 +163,7 @@ def test_phases_recorded_by_cause_in_one_run_only_are_joined() -> None:
     assert "exchange" in phases and OVER_LINK not in phases
 
 
-def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_said() -> None:
+def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_reported() -> None:
     moved = explain_build.in_turn(Run(steps=300), Run(steps=100, ranks=2))
     made = compare(moved, explain_build.records(steps=400))
     differing = {row.name: (row.a, row.b) for row in made.machines}
@@ -171,7 +171,7 @@ def test_a_run_in_two_placements_is_compared_by_the_longer_and_that_is_said() ->
     only(made.why, 100, "2 ranks")
 
 
-def test_a_way_of_exchanging_is_told_once() -> None:
+def test_an_exchange_way_is_reported_once() -> None:
     """As setting and as fact: the setting where it says what was done, as `auto` does not."""
     one, other = build.rich(200, name="one"), build.rich(200, name="other")
     for records, mode, every in ((one, "allreduce", 1), (other, "diloco", 16)):

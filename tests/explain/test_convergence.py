@@ -235,7 +235,7 @@ def test_model_that_learnt_nothing_is_not_converged() -> None:
     assert finding.numbers["best_bleu"] < NOTHING_LEARNT_BLEU
 
 
-def test_rate_run_down_to_nothing_is_said() -> None:
+def test_rate_run_down_to_nothing_is_reported() -> None:
     records = build.evaluated(eval_loss=lambda s: 1.8 + 3 * np.exp(-s / 1500))
     steps = np.array([1, 10_000, 20_000])
     answers = []
@@ -303,7 +303,7 @@ def test_a_run_that_is_under_way_is_not_called_stopped() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
-def test_a_rise_that_is_the_schedules_doing_is_not_told_as_gain(schedule: str) -> None:
+def test_a_rise_caused_by_the_schedule_is_not_reported_as_a_gain(schedule: str) -> None:
     """The loss falls as the rate falls to nothing, and a longer run has that fall only once."""
     steps = 6000
     records, longer = (planned(schedule, n, n, n // 20) for n in (steps, 2 * steps))
@@ -324,7 +324,7 @@ def test_after_a_finished_schedule_a_new_run_is_advised() -> None:
     only(finding.advice, "--run NEW --set train.steps=1200")
 
 
-def test_an_endless_schedule_goes_on_in_the_same_run() -> None:
+def test_an_endless_schedule_continues_in_the_same_run() -> None:
     finding = explain(planned("inverse_sqrt", 600, 600, 50))
     assert finding.verdict == "improving"
     only(finding.advice, "--run RUN --set train.steps=1200")

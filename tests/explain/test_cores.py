@@ -63,7 +63,7 @@ def test_a_program_that_used_a_twentieth_of_a_core_is_named(used: float, count: 
 
 
 @pytest.mark.parametrize(("share", "is_said"), [(0.04, False), (0.06, True)])
-def test_a_twentieth_that_was_stolen_or_held_back_is_told(share: float, is_said: bool) -> None:
+def test_a_twentieth_that_was_stolen_or_held_back_is_reported(share: float, is_said: bool) -> None:
     for name in ("stolen_share", "throttled_share"):
         records = build.records(counted_cores=[0.5] * 4)
         records.hosts = {**records.hosts, name: np.array([share])}

@@ -67,7 +67,7 @@ def test_a_run_in_its_warm_up_is_rising() -> None:
     assert not of(11, **PLAN).is_rising
 
 
-def test_rates_alone_go_on_as_they_end() -> None:
+def test_rates_alone_continue_as_they_end() -> None:
     found = of(100, np.r_[np.ones(50), np.full(50, 0.5)])
     assert found.planned_steps is None and found.is_known
     assert found.target.rate == 0.5

@@ -104,7 +104,7 @@ def test_hosts_without_their_cores_are_named_beside_the_one_whose_programs_were_
     assert advice.index("burn") < advice.index("host0") < advice.index("host1")
 
 
-def test_without_another_program_the_limit_or_the_lack_of_one_is_said() -> None:
+def test_without_another_program_the_limit_or_the_lack_of_one_is_reported() -> None:
     records = build.records(hosts=1, counted_cores=[0.4] * 4)
     nothing = explain(records)
     assert {"programs", "throttled_share", "stolen_share"}.isdisjoint(nothing.numbers)
@@ -166,7 +166,7 @@ def test_ranks_that_are_slow_in_turns_have_no_straggler() -> None:
     assert not re.search(r"rank \d", finding.answer)
 
 
-def test_time_outside_steps_is_said() -> None:
+def test_time_outside_steps_is_reported() -> None:
     finding = explain(build.records(evaluate_every=5))
     assert finding.numbers["evaluation_share"] == pytest.approx(2 / (2 + 5 * 0.988), abs=0.02)
     assert not lacking(finding.answer, "29%")

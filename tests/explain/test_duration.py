@@ -38,7 +38,7 @@ def test_running_run_says_what_is_left() -> None:
     assert not lacking(finding.answer, format_units.seconds(finding.numbers["eta_seconds"]))
 
 
-def test_tokens_per_second_are_told_of_steps_and_of_all_the_time() -> None:
+def test_tokens_per_second_are_reported_for_steps_and_for_all_the_time() -> None:
     numbers = explain(build.records(evaluate_every=20)).numbers
     tokens = 400 * 24_000
     assert numbers["tokens_per_step_second"] == pytest.approx(tokens / numbers["training_seconds"])
@@ -115,7 +115,7 @@ def test_nothing_recorded_is_unknown() -> None:
     assert explain(build.NOTHING).verdict == "unknown"
 
 
-def test_a_jump_that_the_run_noticed_is_told_and_taken_out_once() -> None:
+def test_a_jump_that_the_run_noticed_is_reported_and_taken_out_once() -> None:
     records = build.records()
     plain = explain(records).numbers
     records.attempts[0].clock_offset = 1.0

@@ -18,7 +18,7 @@ from dragoman.measure.records import Attempt, Records, RunFacts
         ([1.5, 2.5, 3.5, 4.5], "3.5 s forward, ...; "),
     ],
 )
-def test_each_way_is_told_up_to_three(seconds: list[float], words: str) -> None:
+def test_each_way_is_reported_up_to_three(seconds: list[float], words: str) -> None:
     assert words in jumps.sentence(seconds)
     assert jumps.sentence([]) == ""
 

@@ -20,7 +20,7 @@ NOISE = 0.05 * GB * np.sin(SECONDS)
 LEVEL = 10 * GB + NOISE
 
 
-def test_a_steady_rise_is_told_with_the_time_at_which_memory_is_full() -> None:
+def test_a_steady_rise_is_reported_with_the_time_at_which_memory_is_full() -> None:
     records = with_memory(LEVEL, RISING)
     grown = found(records)
     assert (grown.host, grown.also) == ("host1", 0)
@@ -66,12 +66,12 @@ def test_the_host_that_is_full_first_is_named() -> None:
     ],
     ids=["level", "beginning", "other-program", "sawtooth", "little", "too-short"],
 )
-def test_what_is_no_lasting_rise_is_not_told(memory: np.ndarray) -> None:
+def test_what_is_no_lasting_rise_is_not_reported(memory: np.ndarray) -> None:
     assert growth(with_memory(memory)) is None
     assert "memory_growth" not in duration.explain(with_memory(memory)).numbers
 
 
-def test_without_the_size_of_a_hosts_memory_nothing_is_told() -> None:
+def test_without_the_size_of_a_hosts_memory_nothing_is_reported() -> None:
     records = with_memory(RISING)
     records.facts.host_memory_bytes = []
     assert growth(records) is None

@@ -112,7 +112,7 @@ def test_waiting_for_a_slow_rank_is_not_the_network() -> None:
     assert not lacking(finding.answer, "rank 2", "host1")
 
 
-def test_other_traffic_is_said() -> None:
+def test_other_traffic_is_reported() -> None:
     finding = explain(build.records(exchange=0.5, other_bytes_per_second=1.5e8))
     assert finding.verdict == "bottleneck"
     assert not lacking(finding.answer, "host0", "host1")
@@ -251,7 +251,7 @@ def test_bytes_and_link_bound_what_was_not_timed(
     assert finding.confidence == ("unknown" if verdict == "unknown" else "estimated")
 
 
-def test_rate_above_the_ordered_one_is_said() -> None:
+def test_rate_above_the_ordered_one_is_reported() -> None:
     finding = explain(only_step_time(1e9))
     assert finding.numbers["implied_bits_per_second"] > 1.5e9
     assert not lacking(finding.answer, "1 Gbit/s", "1.54 Gbit/s")
@@ -300,7 +300,7 @@ def test_a_round_of_diloco_also_ends_where_the_run_stops(reason: str | None, exc
     )
 
 
-def test_a_link_that_slows_down_in_the_middle_of_a_run_is_told_with_its_step() -> None:
+def test_a_link_that_slows_down_in_the_middle_of_a_run_is_reported_with_its_step() -> None:
     records = build.records()
     for name in ("exchange_mean", "exchange_least", "exchange_most", "seconds"):
         records.steps[name][250:] += 0.9

@@ -54,7 +54,7 @@ def test_level_or_improving_loss_is_not(seed: int) -> None:
     assert both_fall.advice == []
 
 
-def test_gap_that_widens_at_a_standstill_is_said() -> None:
+def test_gap_that_widens_at_a_standstill_is_reported() -> None:
     later, early = (
         explain(build.evaluated(count=count, eval_loss=settled, train_sample_loss=memorised))
         for count in (30, 8)
@@ -115,7 +115,7 @@ def test_divergence_is_not_overfitting() -> None:
     assert finding.advice == []
 
 
-def test_rising_bleu_is_said_beside_a_rising_loss() -> None:
+def test_rising_bleu_is_reported_beside_a_rising_loss() -> None:
     records = build.evaluated(eval_loss=overfitted, train_sample_loss=memorised, bleu=lambda s: 20 + 5e-4 * s)
     finding = explain(records)
     assert finding.verdict == "yes"
@@ -136,7 +136,7 @@ def test_too_few_evaluations_are_unknown(count: int) -> None:
     assert finding.verdict == "unknown"
 
 
-def test_before_the_first_evaluation_nothing_is_said_of_how_pairs_were_scored() -> None:
+def test_nothing_is_reported_about_scoring_before_the_first_evaluation() -> None:
     finding = explain(build.records(steps=40, evaluate_every=50))
     assert finding.verdict == "unknown"
     assert finding.numbers == {"steps": 40, "first_evaluation_step": 50}

@@ -44,7 +44,7 @@ def test_first_steps_do_not_count() -> None:
     assert explain(records).numbers["mean_seconds"] < 1
 
 
-def test_lasting_change_of_pace_is_said() -> None:
+def test_lasting_change_of_pace_is_reported() -> None:
     records = build.records()
     records.steps["seconds"][250:] *= 2
     finding = explain(records)

@@ -139,7 +139,7 @@ def test_a_probe_a_tenth_of_the_step_off_is_not_believed(share: float, is_believ
 
 
 @pytest.mark.parametrize(("off", "is_planned"), [(0.0005, True), (0.002, False)])
-def test_a_rate_a_thousandth_of_the_peak_off_is_told(off: float, is_planned: bool) -> None:
+def test_a_rate_a_thousandth_of_the_peak_off_is_reported(off: float, is_planned: bool) -> None:
     records = build.records(steps=60)
     rates = records.steps["learning_rate"]
     peak = rates.max()

@@ -94,7 +94,7 @@ def test_nothing_is_written_over(run: Path, folder: Path) -> None:
     ("options", "instead"),
     [({"engine": "torch"}, "--engine ctranslate2"), ({"average": 2}, "--average")],
 )
-def test_what_an_exported_folder_cannot_do_is_said(
+def test_what_an_exported_folder_cannot_do_is_reported(
     folder: Path, options: dict[str, str], instead: str
 ) -> None:
     with raising(UsageError, f"{folder}:", instead):

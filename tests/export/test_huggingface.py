@@ -118,6 +118,6 @@ def test_a_vocabulary_with_a_table_of_characters_is_followed() -> None:
     assert ours == theirs
 
 
-def test_the_folder_is_no_model_to_us_and_the_reason_is_said(folder: Path) -> None:
+def test_the_folder_is_no_model_to_us_and_the_reason_is_reported(folder: Path) -> None:
     with raising(UsageError, f"{folder}:", "Hugging Face", "ct2-transformers-converter"):
         engines.load(folder)

@@ -41,7 +41,7 @@ def test_of_several_checkpoints_the_longest_history_is_read(tmp_path: Path) -> N
     assert list(made.file_kinds) == [str(tmp_path / "checkpoint-60" / STATE.name)]
 
 
-def test_a_state_cut_short_is_said_to_be(tmp_path: Path) -> None:
+def test_a_state_that_was_cut_short_is_reported(tmp_path: Path) -> None:
     path = logs.written(tmp_path, STATE.read_bytes()[:900], "trainer_state.json")
     with pytest.raises(LogError) as caught:
         diagnose([path], Given())

@@ -77,7 +77,7 @@ def beside(made: Diagnosis) -> str:
     return wording(finding(made, "step_time").answer.removeprefix(step_time.explain(made.records).answer))
 
 
-def test_a_change_of_pace_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_change_of_pace_is_reported_with_its_place(tmp_path: Path) -> None:
     text = logs.openseq2seq(8000, seconds=lambda step: 1.2 if step <= 3000 else 1.9)
     made = of(tmp_path, text)
     found = finding(made, "step_time")
@@ -145,7 +145,7 @@ def test_what_a_log_does_not_time_is_not_zero(tmp_path: Path) -> None:
     assert (convergence.verdict, convergence.numbers["evaluations_of_training"]) == ("unknown", 0)
 
 
-def test_of_two_runs_in_one_log_the_second_is_told_and_the_first_is_named(tmp_path: Path) -> None:
+def test_the_second_of_two_runs_in_one_log_is_reported_and_the_first_is_named(tmp_path: Path) -> None:
     """nohup appends to nohup.out."""
     first = logs.openseq2seq(3000, end="*** Finished training\n")
     made = of(tmp_path, first + logs.openseq2seq(1000, seconds=lambda step: 2.5))
@@ -157,7 +157,7 @@ def test_of_two_runs_in_one_log_the_second_is_told_and_the_first_is_named(tmp_pa
     assert [row.step for row in made.records.evaluations] == [0, 401, 802]
 
 
-def test_a_finished_run_that_goes_on_is_one_run(tmp_path: Path) -> None:
+def test_a_finished_run_that_continues_is_one_run(tmp_path: Path) -> None:
     restored = logs.HEAD.replace("Starting training from scratch", "Restored checkpoint from model.ckpt-1000")
     more = restored + logs.pace(1000, 0.9) + "".join(logs.pace(step, 1.7) for step in (1100, 1200))
     made = of(tmp_path, logs.openseq2seq(1000, end="*** Finished training\n") + more)

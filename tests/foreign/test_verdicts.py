@@ -151,7 +151,7 @@ def test_a_port_that_the_steps_filled_is_the_link_and_not_the_order() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"gpu_power": "174/250"}, {"machines": 1, "ranks": 2}])
-def test_what_cannot_be_computing_is_said_not_to_be(more: dict[str, object]) -> None:
+def test_what_cannot_be_computing_is_not_called_computing(more: dict[str, object]) -> None:
     """49 Mbit/s fit no port: what was waited for is not known, but that it was waiting is."""
     made = diagnose([], Given.model_validate(SLOW | {"step_seconds": 60.0} | more))
     device = next(f for f in made.findings if f.id == "device_utilisation")

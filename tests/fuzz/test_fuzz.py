@@ -127,7 +127,7 @@ def hangs(shared: Path, own: Path) -> Opened:
     return [b""], lambda data: threading.Event().wait()
 
 
-def test_a_find_is_told_once_with_the_number_that_repeats_it(folder: Path) -> None:
+def test_a_find_is_reported_once_with_the_number_that_repeats_it(folder: Path) -> None:
     found, tally = run(Entrance("raises", "bytes", raises), range(3, 30), folder)
     (find,) = found
     assert tally.counts["find"] == tally.times[find.key] > 1

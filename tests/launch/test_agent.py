@@ -159,6 +159,6 @@ def test_only_functions_of_the_table_can_be_called(agent: Held) -> None:
     assert agent.hear() == {"answer": "lo"}
 
 
-def test_a_failed_call_is_told(agent: Held) -> None:
+def test_a_failed_call_is_reported(agent: Held) -> None:
     agent.say(do="interface_towards", address="no-such-host.invalid")
     assert "gaierror" in agent.hear()["error"]

@@ -43,7 +43,7 @@ def test_no_workers_at_all_is_wrong_use(task: Task, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_a_missing_data_set_is_said_before_anything_is_written(task: Task, tmp_path: Path) -> None:
+def test_a_missing_data_set_is_reported_before_anything_is_written(task: Task, tmp_path: Path) -> None:
     result = launched(Task(tmp_path / "nowhere", task.config), tmp_path / "run", workers=2)
     assert result.returncode == 2
     assert f"error: {tmp_path / 'nowhere'}: " in result.stderr

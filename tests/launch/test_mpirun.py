@@ -40,7 +40,7 @@ def test_mpirun_over_two_hosts_ends_with_the_bytes_of_two_local_workers(
 
 
 @pytest.mark.usefixtures("mpirun", "idle")
-def test_a_cut_cable_is_told_within_15_seconds_and_so_is_its_mending(
+def test_a_cut_cable_is_reported_within_15_seconds_and_so_is_its_mending(
     cluster: Cluster, task: Task, tmp_path: Path
 ) -> None:
     words = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "2", "-H", "10.77.0.1:1,10.77.0.2:1"]

@@ -98,7 +98,7 @@ def test_a_wish_to_stop_is_passed_on_and_told_apart_by_whether_all_saved() -> No
     assert re.findall(r"(\d+) (?:\D* )?(\d+) ranks", stderr) == [("2", "2")]
 
 
-def test_ranks_are_told_each_signal_and_can_tell_ctrl_c_from_the_end_of_a_machine() -> None:
+def test_ranks_receive_each_signal_and_can_tell_ctrl_c_from_the_end_of_a_machine() -> None:
     with runs.started([*LAUNCHER, "1", "-c", TELLS_SIGNALS]) as process:
         assert process.stdout
         for said in ("up", "heard 2", "heard 15"):

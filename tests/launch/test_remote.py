@@ -72,7 +72,7 @@ def test_this_machine_needs_no_ssh(cluster: Cluster) -> None:
         (0, "ssh_config", "{before}\nHostname 10.77.0.99\nConnectTimeout 1\n", "unreachable"),
     ],
 )
-def test_a_closed_door_is_named_with_the_key_to_it(
+def test_a_refusal_of_ssh_names_the_host_and_what_to_do(
     cluster: Cluster, host: int, name: str, content: str, of_ssh: str
 ) -> None:
     with changed(cluster, host, name, content):

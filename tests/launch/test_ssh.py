@@ -116,7 +116,7 @@ def test_a_killed_launcher_leaves_no_process(cluster: Cluster, task: Task, tmp_p
     assert RunFolder(run).checkpoint_steps()[-1] == max(runs.steps_in_log(run))
 
 
-def test_wrong_use_is_said_before_any_host_is_asked(task: Task, tmp_path: Path) -> None:
+def test_wrong_use_is_reported_before_any_host_is_asked(task: Task, tmp_path: Path) -> None:
     words = runs.arguments(task, tmp_path / "run", workers=2)
     for extra, said in (
         (["--hosts", "a:0"], "--hosts a:0"),
@@ -147,7 +147,7 @@ with remotes[0], remotes[1]:
 
 
 @pytest.mark.usefixtures("idle")
-def test_a_cut_cable_is_told_within_15_seconds_and_so_is_its_mending(cluster: Cluster) -> None:
+def test_a_cut_cable_is_reported_within_15_seconds_and_so_is_its_mending(cluster: Cluster) -> None:
     with cluster.popen(
         0, [sys.executable, "-c", WATCH], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as watching:

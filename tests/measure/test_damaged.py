@@ -95,7 +95,7 @@ def test_a_hostile_file_is_refused_by_name_in_little_time(statements: list[str],
     ],
     ids=lambda statements: statements[-1][:50],
 )
-def test_a_run_does_not_go_on_with_such_records_and_leaves_them_alone(
+def test_a_run_does_not_continue_with_such_records_and_leaves_them_alone(
     statements: list[str], tmp_path: Path
 ) -> None:
     path = changed(tmp_path / "records.db", *statements)

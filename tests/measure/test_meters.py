@@ -89,7 +89,7 @@ def test_cpu_is_that_of_every_core() -> None:
     assert (memory > 50e6).all() and (memory < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")).all()
 
 
-def test_the_lens_marks_step_and_phase_at_20_hertz_or_better(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_sample_marks_step_and_phase_at_20_hertz_or_better(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meters, "_BURST_AFTER", 0.0)
     monkeypatch.setattr(meters, "_BURST_SECONDS", 1.5)
     phases = Phases()
@@ -115,7 +115,7 @@ def test_the_lens_marks_step_and_phase_at_20_hertz_or_better(monkeypatch: pytest
     assert seen <= {PHASES.index("forward"), PHASES.index("backward"), BETWEEN_STEPS}
 
 
-def test_the_lens_marks_the_phase_that_the_gpu_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_sample_marks_the_phase_that_the_gpu_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meters, "_BURST_SECONDS", 0.1)
     monkeypatch.setattr(phases_module.torch.cuda, "Event", Event)
     Event.now = Event.done = 0.0
@@ -131,7 +131,9 @@ def test_the_lens_marks_the_phase_that_the_gpu_is_in(monkeypatch: pytest.MonkeyP
     assert len(places) and (places == [0, PHASES.index("forward")]).all()
 
 
-def test_rows_are_given_once_and_without_a_step_there_is_no_lens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_given_once_and_without_a_step_there_are_no_burst_samples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(meters, "_BURST_AFTER", 0.0)
     with metered(Phases()) as meter:
         wait_until("a row", lambda: len(meter._hosts) >= 1)
@@ -140,7 +142,7 @@ def test_rows_are_given_once_and_without_a_step_there_is_no_lens(monkeypatch: py
         assert len(first["lens"]) == 0
 
 
-def test_a_closed_meter_leaves_no_thread_even_out_of_the_lens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_meter_leaves_no_thread_even_of_the_burst_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meters, "_BURST_AFTER", 0.0)
     phases = Phases()
     phases.step = 1

@@ -55,7 +55,7 @@ def test_nobody_waits_for_a_write_but_the_end_waits_for_all(tmp_path: Path) -> N
     assert writer.failure is None
 
 
-def test_a_failing_disk_is_remembered_once_and_writing_goes_on_with_room(tmp_path: Path) -> None:
+def test_a_failing_disk_is_remembered_once_and_writing_continues_with_room(tmp_path: Path) -> None:
     writer = FileWriter(tmp_path / "records.db")
     write(writer, 1)
     done = threading.Event()
@@ -73,7 +73,7 @@ def test_a_failing_disk_is_remembered_once_and_writing_goes_on_with_room(tmp_pat
     assert [row.step for row in read(tmp_path / "records.db").events] == [1, 4]
 
 
-def test_training_goes_on_without_its_records_and_says_so_once(
+def test_training_continues_without_its_records_and_says_so_once(
     here: Here, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The largest file of a checkpoint takes 0.2 MB; what is written to the records, much more."""

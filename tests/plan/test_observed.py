@@ -72,6 +72,6 @@ def test_slow_evaluations_and_checkpoints_are_found_again(tmp_path: Path) -> Non
     assert made.checkpoint_seconds.value == pytest.approx(sum(saved) / len(saved))
 
 
-def test_a_folder_without_records_is_said_to_be_no_run(tmp_path: Path) -> None:
+def test_a_folder_without_records_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=str(tmp_path)):
         observe(tmp_path)

@@ -34,13 +34,13 @@ V100S = PlanRequest(Training(), hosts=2, workers=2, link="1gbit", gpu="V100")
         ({"epochs": 3.0}, ["--epochs", "--data", "--pairs"]),
     ],
 )
-def test_what_is_missing_is_said_with_what_to_add(changes: dict[str, object], facts: list[str]) -> None:
+def test_what_is_missing_is_reported_with_what_to_add(changes: dict[str, object], facts: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
         plan(replace(V100S, **changes))  # type: ignore[arg-type]
     assert not lacking(str(caught.value), *facts)
 
 
-def test_a_data_set_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_data_set_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         plan(replace(V100S, data=tmp_path))
     assert caught.value.path == str(tmp_path)
@@ -141,7 +141,7 @@ def test_a_run_of_another_model_is_trusted_less(tmp_path: Path) -> None:
     assert made.work.corpus.vocabulary < 3_000, "the corpus is the run's"
 
 
-def test_a_saved_plan_is_read_back_and_damage_is_said(tmp_path: Path) -> None:
+def test_a_saved_plan_is_read_back_and_damage_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "run" / "plan.json"
     assert document.load(path) is None
     made = plan(V100S)

@@ -51,7 +51,7 @@ def test_recomputing_is_computed_but_is_no_work_of_the_model() -> None:
     assert again.memory_bytes.value < plain.memory_bytes.value
 
 
-def test_what_was_not_counted_is_said() -> None:
+def test_what_was_not_counted_is_reported() -> None:
     assert build.corpus().assumptions == []
     only(CorpusSize.usual(None).assumptions, "32,768 pieces")
 

@@ -39,7 +39,7 @@ def test_the_bar_of_the_run_has_the_parts_of_the_answer_under_the_same_names() -
 
 
 @pytest.mark.parametrize("probed", [None, 1.0, 0.2])
-def test_a_step_without_the_exchange_is_drawn_as_it_is_told(probed: float | None) -> None:
+def test_a_step_without_the_exchange_is_drawn_as_it_is_reported(probed: float | None) -> None:
     """Also where probes were left out of the answer because they do not fit the other steps."""
     records = build.rich(400)
     for probe in records.probes_of("exchange"):

@@ -32,7 +32,7 @@ def test_scores_with_unlike_signatures_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize("make", [build.empty, build.minimal, build.holes])
-def test_gaps_are_said(make) -> None:
+def test_gaps_are_reported(make) -> None:
     found = compare(build.rich(200), make())
     assert found.speed.slower is None
     (sentence,) = found.why
@@ -53,7 +53,7 @@ def with_vocabulary(records: Records, pieces: int, checksum: str) -> Records:
     return records
 
 
-def test_data_that_differ_are_told_in_words_and_not_by_their_checksums() -> None:
+def test_data_that_differ_are_reported_in_words_and_not_by_their_checksums() -> None:
     one = with_vocabulary(build.rich(200, name="one"), 32_768, "ab" * 32)
     other = with_vocabulary(build.rich(200, name="other"), 8_000, "cd" * 32)
     found = compare(one, other)

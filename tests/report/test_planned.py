@@ -107,7 +107,7 @@ def test_a_run_that_went_on_elsewhere_is_held_against_the_placement_of_most_step
     assert not lacking(summary.headline(records, findings), "4 ranks", "2 hosts")
 
 
-def test_without_a_plan_nothing_is_said_and_a_damaged_one_spoils_no_report(run: Path) -> None:
+def test_without_a_plan_nothing_is_reported_and_a_damaged_one_spoils_no_report(run: Path) -> None:
     RunFolder(run).plan.write_text("[]")
     records = database.read(run / "records.db")
     comparison = compare(run)

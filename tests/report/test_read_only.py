@@ -108,7 +108,7 @@ def test_rows_that_a_killed_run_left_beside_its_database_are_not_lost(
     assert snapshot(run.path) == before
 
 
-def test_a_live_run_is_read_whole_from_a_read_only_mount_and_goes_on(
+def test_a_live_run_is_read_from_a_read_only_mount_and_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with recording(tmp_path / "run") as process, read_only(tmp_path / "run", tmp_path / "mounted") as folder:

@@ -112,7 +112,7 @@ def test_too_many_characters_texts_or_bytes_are_413(server: Server) -> None:
             assert (answer.status_code, list(answer.json())) == (413, ["error"])
 
 
-def test_an_engine_that_fails_is_a_500_without_its_innards_and_the_server_goes_on(server: Server) -> None:
+def test_an_engine_that_fails_is_a_500_without_its_innards_and_the_server_continues(server: Server) -> None:
     status, answer = translate(server, text="!fail")
     assert (status, list(answer)) == (500, ["error"])
     assert "!fail" not in answer["error"] and "Error" not in answer["error"]

@@ -63,14 +63,14 @@ def test_an_unsafe_or_wrong_start_is_wrong_use(words: str, facts: list[object], 
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_wrong_is_said_before_torch_is_imported(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_before_torch_is_imported(tmp_path: Path) -> None:
     program = "import sys; sys.modules['torch'] = None; from dragoman.cli import main; main()"
     command = [sys.executable, "-c", program, "serve", "run", "--token-file", "none"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert (done.returncode, lacking(done.stderr, "none:")) == (2, []), done.stderr
 
 
-def test_a_port_that_is_taken_is_said_before_a_model_is_loaded(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported_before_a_model_is_loaded(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = dragoman("serve", "no-such-run", "--port", taken.getsockname()[1], folder=tmp_path)
     assert (done.returncode, os.strerror(errno.EADDRINUSE) in done.stderr) == (1, True), done.stderr

@@ -152,7 +152,7 @@ def test_a_token_is_asked_for_and_used(page: Page, guarded: Server) -> None:
     assert page.run("document.getElementById('access').hidden")
 
 
-def test_a_server_that_has_gone_is_said(page: Page, tmp_path: Path) -> None:
+def test_a_server_that_has_gone_is_reported(page: Page, tmp_path: Path) -> None:
     with stand_in.started(tmp_path) as server:
         page.open(server.url)
         typed(page, "hello")

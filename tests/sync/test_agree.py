@@ -23,7 +23,7 @@ def test_what_one_rank_says_all_hear() -> None:
     assert sorted(result.stdout.splitlines()) == ["rank 0 is through", "rank 1 is through"]
 
 
-def test_what_rank_0_cannot_do_stops_all_and_is_said_once() -> None:
+def test_what_rank_0_cannot_do_stops_all_and_is_reported_once() -> None:
     result = two_ranks("failing_main")
     assert result.returncode == 1
     ours = [line for line in result.stderr.splitlines() if line.startswith("error:")]

@@ -82,7 +82,7 @@ def test_a_rank_takes_the_gpu_of_its_number_or_the_only_one_it_sees(
     assert (offer.gpu, offer.uuid, offer.lacking) == (number, uuid, "")
 
 
-def test_a_rank_beyond_the_last_gpu_is_told_how_many_there_are(see) -> None:  # noqa: ANN001
+def test_the_refusal_of_a_rank_beyond_the_last_gpu_says_how_many_there_are(see) -> None:  # noqa: ANN001
     see("x", "y")
     assert not lacking(error(has("h", "x"), has("h", "y", number=1), device._offer(2)).what, "rank 2", 2)
 

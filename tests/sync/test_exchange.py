@@ -45,7 +45,7 @@ def test_auto_comes_to_the_same_choice_on_every_rank_within_seconds(four: list[E
     assert max(choice["seconds"] for choice in choices) < 20
 
 
-def test_the_wait_for_a_late_rank_is_told_with_its_own_step() -> None:
+def test_the_wait_for_a_late_rank_is_reported_with_its_own_step() -> None:
     waiting, _ = ranks.each(RANKS, ["0", "late"], 2)
     *before, late, after = waiting.answers()[0]["exposed"]
     assert late > 0.5 + max(*before, after)

@@ -36,7 +36,7 @@ def next_line(lines: list[str], known: int) -> str:
     return lines[known]
 
 
-def test_a_silent_host_is_told_once_and_so_is_its_return(connect: Callable[[], dist.TCPStore]) -> None:
+def test_a_silent_host_is_reported_once_and_so_is_its_return(connect: Callable[[], dist.TCPStore]) -> None:
     lines: list[str] = []
     with silence.told(placement(0, connect), lines.append):
         with silence.told(placement(1, connect), lines.append):

@@ -10,7 +10,7 @@ from testbed.require import why_not
 ROOT = Path(__file__).parents[2]
 
 
-def test_without_root_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert why_not.__wrapped__() == "network namespaces need root"
 

@@ -68,7 +68,7 @@ def test_a_bad_step_changes_nothing_and_is_counted(task: Task, world_of_one: Non
         assert (bench.state.step, bench.state.bad_steps, bench.state.bad_in_a_row) == (3, 1, 0)
 
 
-def test_one_bad_step_is_said_and_the_run_goes_on(here: Here, spoil: Spoil, tmp_path: Path) -> None:
+def test_one_bad_step_is_reported_and_the_run_continues(here: Here, spoil: Spoil, tmp_path: Path) -> None:
     spoil({10})  # four to a step: the third step
     here.train(tmp_path, "train.steps=5", "train.most_bad_steps=2")
     assert len([line for line in runs.log(tmp_path).splitlines() if line.startswith("step 3: ")]) == 1
@@ -89,7 +89,7 @@ def test_bad_steps_in_a_row_stop_the_run_and_the_good_checkpoint_stays(
     assert database.read(folder.records).attempts[-1].reason == "diverged"
 
 
-def test_a_run_that_was_stopped_before_its_first_update_goes_on(
+def test_a_run_that_was_stopped_before_its_first_update_continues(
     here: Here, spoil: Spoil, tmp_path: Path
 ) -> None:
     spoil(range(1, 9))  # both steps of the first attempt

@@ -63,7 +63,7 @@ def test_ranks_make_real_steps_for_as_long_as_they_are_asked() -> None:
     assert 1e8 < found.memory_bytes < 2e9
 
 
-def test_what_keeps_steps_from_being_made_is_said() -> None:
+def test_what_keeps_steps_from_being_made_is_reported() -> None:
     work = build.work()
     broken = Work(work.settings, work.corpus.__class__(4, *[work.corpus.source_tokens] * 2, None, 1))
     with raising(DragomanError, "ValueError: low >= high"):

@@ -45,7 +45,7 @@ def check_parts(finding: Finding, most_seconds: float) -> None:
 
 
 @pytest.mark.parametrize("by", [-HOUR, DAY], ids=["back", "forward"])
-def test_a_clock_set_under_way_is_told_and_does_not_count(by: float, task: Task, tmp_path: Path) -> None:
+def test_a_clock_set_under_way_is_reported_and_does_not_count(by: float, task: Task, tmp_path: Path) -> None:
     run = tmp_path / "run"
     took = train(task, run, by, RunFolder(run).checkpoint(24))
     records, finding = explained(run)
@@ -65,7 +65,7 @@ def test_a_clock_set_under_way_is_told_and_does_not_count(by: float, task: Task,
 
 
 @pytest.mark.parametrize("by", [-HOUR, DAY], ids=["back", "forward"])
-def test_a_clock_set_between_two_attempts_is_told_and_does_not_count(
+def test_a_clock_set_between_two_attempts_is_reported_and_does_not_count(
     by: float, task: Task, tmp_path: Path
 ) -> None:
     run, began = tmp_path / "run", time.monotonic()

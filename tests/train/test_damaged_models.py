@@ -171,7 +171,7 @@ def become_a_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     "harm", [spoil_a_weight, forget_the_state, put_a_pipe, name_another_file, become_a_file]
 )
-def test_what_cannot_be_gone_on_from_is_said_and_the_one_before_is_taken(
+def test_an_unusable_checkpoint_is_reported_and_the_previous_one_is_used(
     here: Here, tmp_path: Path, harm: Callable[[Path], None]
 ) -> None:
     here.train(tmp_path, *SHORT)

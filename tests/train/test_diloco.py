@@ -57,7 +57,7 @@ def test_the_records_tell_the_mode_and_how_often_replicas_meet(whole: Path) -> N
     assert (facts.mode, facts.exchange_every, facts.gradient_bytes) == ("diloco", 6, 4 * facts.parameters)
 
 
-def test_a_killed_run_goes_on_bit_for_bit(task: Task, whole: Path, tmp_path: Path) -> None:
+def test_a_killed_run_continues_bit_for_bit(task: Task, whole: Path, tmp_path: Path) -> None:
     runs.killed_after(task, tmp_path, 27, *DILOCO, workers=2)
     result = runs.train(task, tmp_path, *DILOCO, workers=2)
     assert result.returncode == 0, result.stderr
@@ -79,7 +79,7 @@ def test_a_checkpoint_that_one_replica_lacks_is_passed_over_for_a_whole_one(
     assert everything(run) == everything(whole)
 
 
-def test_a_replica_without_its_state_goes_on_with_that_of_rank_0_and_says_so(
+def test_a_replica_without_its_state_continues_with_that_of_rank_0_and_says_so(
     task: Task, whole: Path, tmp_path: Path
 ) -> None:
     run = runs.copy_stopped_at(whole, tmp_path / "run", 36)
@@ -90,7 +90,7 @@ def test_a_replica_without_its_state_goes_on_with_that_of_rank_0_and_says_so(
     assert runs.trained(run)["model.safetensors"] != runs.trained(whole)["model.safetensors"]
 
 
-def test_another_number_of_ranks_goes_on_and_says_so(task: Task, whole: Path, tmp_path: Path) -> None:
+def test_another_number_of_ranks_continues_and_says_so(task: Task, whole: Path, tmp_path: Path) -> None:
     run = runs.copy_stopped_at(whole, tmp_path / "run", 36)
     result = runs.train(task, run, *DILOCO, workers=3)
     assert result.returncode == 0, result.stderr

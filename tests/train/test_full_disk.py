@@ -52,7 +52,7 @@ def sound_checkpoints(run: Path) -> list[int]:
     return folder.checkpoint_steps()
 
 
-def test_a_full_disk_stops_all_ranks_with_a_message_and_the_run_goes_on_with_room(
+def test_a_full_disk_stops_all_ranks_with_a_message_and_the_run_continues_with_room(
     task: Task, small_disk: Path
 ) -> None:
     run = small_disk / "run"

@@ -32,7 +32,7 @@ if os.environ.get("RANK") == "1":
 """
 
 
-def test_a_signal_saves_and_tells_the_command_to_go_on(
+def test_a_signal_saves_and_tells_the_command_to_continue(
     task: Task, unbroken: Unbroken, tmp_path: Path
 ) -> None:
     run = tmp_path / "a run"

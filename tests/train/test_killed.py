@@ -20,7 +20,9 @@ def points(run: Path, tag: str) -> list[int]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_a_killed_run_goes_on_bit_for_bit(task: Task, unbroken: Unbroken, tmp_path: Path, ranks: int) -> None:
+def test_a_killed_run_continues_bit_for_bit(
+    task: Task, unbroken: Unbroken, tmp_path: Path, ranks: int
+) -> None:
     moment = random.randint(9, 40)
     print(f"killed after step {moment}")
     runs.killed_after(task, tmp_path, moment, workers=ranks)

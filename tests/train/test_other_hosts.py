@@ -13,7 +13,7 @@ from tests.train.runs import Task
 HALF = 24
 
 
-def test_rank_0_moves_to_another_host_and_back_and_the_run_goes_on_bit_for_bit(
+def test_rank_0_moves_to_another_host_and_back_and_the_run_continues_bit_for_bit(
     task: Task, unbroken: Unbroken, tmp_path: Path
 ) -> None:
     a, b = ("a", tmp_path / "a"), ("b", tmp_path / "b")

@@ -48,7 +48,7 @@ def test_recomputing_layers_changes_no_bit(task: Task, unbroken: Unbroken, tmp_p
     assert runs.trained(tmp_path, 16) == runs.trained(unbroken(2), 16)
 
 
-def test_a_run_goes_on_with_other_numbers_of_ranks(task: Task, unbroken: Unbroken, tmp_path: Path) -> None:
+def test_a_run_continues_with_other_numbers_of_ranks(task: Task, unbroken: Unbroken, tmp_path: Path) -> None:
     run = runs.copy_stopped_at(unbroken(4), tmp_path / "run", 16)
     for ranks, steps in ((2, 24), (3, 32)):
         result = runs.train(task, run, f"train.steps={steps}", workers=ranks)

@@ -36,7 +36,7 @@ def test_a_run_leaves_nothing_in_the_temporary_folder(task: Task, tmp_path: Path
     assert not list((tmp_path / "tmp").iterdir())
 
 
-def test_a_second_training_of_a_run_is_refused_and_the_first_goes_on(here: Here, tmp_path: Path) -> None:
+def test_a_second_training_of_a_run_is_refused_and_the_first_continues(here: Here, tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = runs.arguments(here.task, run, "train.steps=100000", "evaluate.every=100000")
     with ranks.started("dragoman", words, 1) as (first,):

@@ -146,7 +146,7 @@ def test_dropout_is_a_matter_of_seed_and_step(task: Task, world: World) -> None:
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_the_clip_limits_the_update_but_not_the_norm_that_is_told(task: Task, world: World) -> None:
+def test_the_clip_limits_the_update_but_not_the_norm_that_is_reported(task: Task, world: World) -> None:
     free, clipped = bench(task, world), bench(task, world, "train.clip_norm=0.1")
     gradients = []
     for made in (free, clipped):

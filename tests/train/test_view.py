@@ -48,7 +48,7 @@ def test_the_log_has_the_arithmetic_the_lines_and_the_end(unbroken: Unbroken) ->
     assert not lacking(lines[-1], f"dragoman translate {run}")
 
 
-def test_how_long_it_takes_is_said_with_the_first_steps_and_with_the_first_evaluation(
+def test_the_time_left_is_reported_after_the_first_steps_and_after_the_first_evaluation(
     unbroken: Unbroken,
 ) -> None:
     said = runs.log(unbroken(2)).splitlines()

@@ -38,7 +38,7 @@ def test_auto_on_one_machine_is_bit_for_bit_what_nothing_set_is(
 
 
 @pytest.mark.usefixtures("hosts_are_possible")
-def test_what_auto_measured_is_kept_and_not_measured_again_when_a_run_goes_on(
+def test_what_auto_measured_is_kept_and_not_measured_again_when_a_run_continues(
     task: Task, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"

@@ -29,7 +29,7 @@ def train_rightly(bench: Bench, name: str) -> Outcome:
     return outcome
 
 
-def test_nothing_wrong_is_said_to_be_computing(bench: Bench) -> None:
+def test_a_run_with_nothing_wrong_is_computing(bench: Bench) -> None:
     train_rightly(bench, "compute-bound")
 
 
