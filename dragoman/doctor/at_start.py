@@ -120,6 +120,8 @@ def _hosts(ranks: Sequence[HostFacts], topology: Topology, peaks: Sequence[float
         known.ranks = known.ranks + 1 if known is not facts else 1
         if core_numbers := set(known.core_numbers) | set(facts.core_numbers):
             known.core_numbers, known.cores = sorted(core_numbers), len(core_numbers)
+        if known is not facts and len(facts.gpus.usable) == 1:
+            known.gpus.add(facts.gpus)
         known.peaks += peaks[rank : rank + 1]
         if len(topology.hosts) > 1:
             known.interface = topology.interfaces[topology.rank_hosts[rank]]

@@ -43,6 +43,12 @@ class GpuFacts(BaseModel):
         """The GPUs of this many ranks on the host."""
         return self.usable[:ranks]
 
+    def add(self, other: GpuFacts) -> None:
+        """Adds the GPU of a further rank that sees only its own, as srun shows it with --gpus-per-task."""
+        self.usable += other.usable
+        if len(self.listed) < len(self.usable):  # the driver, too, may show each rank only its own
+            self.listed += other.listed
+
     def has_kernels(self, gpu: UsableGpu) -> bool:
         return has_kernels(gpu.capability, self.architectures)
 

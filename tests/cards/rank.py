@@ -17,7 +17,8 @@ from tests.cards import pretend
 
 def place(gpus: str) -> None:
     """Makes this process the rank that its environment names, on its pretended host."""
-    host, _, uuids = gpus.split(",")[int(os.environ["RANK"])].partition("=")
+    rank = os.environ.get("RANK") or os.environ["SLURM_PROCID"]
+    host, _, uuids = gpus.split(",")[int(rank)].partition("=")
     if host:
         socket.gethostname = lambda: host
     pretend.gpus([f"GPU-{uuid}" for uuid in uuids.split("+") if uuid])

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.doctor import compare
+from dragoman.doctor import at_start, capacity, compare
 from dragoman.errors import DragomanError
 from dragoman.rundir import RunFolder
+from dragoman.sync.topology import Topology
 from tests import ranks
 from tests.doctor.build import host
+from tests.doctor.test_capacity import V100, usable, with_gpus
 from tests.explain.sentences import wording
 from tests.facts import lacking, only
 from tests.gluttons import detached
@@ -31,6 +33,14 @@ def test_what_differs_between_ranks_is_found_over_the_process_group() -> None:
     others = [host(number, clock_offset_seconds=offset) for number, offset in ((1, 7.0), (2, -7.0))]
     ahead, behind = compare.clocks([host(0, name=first), *others])
     assert wording(clock["value"]) == wording(ahead.value) != wording(behind.value)
+
+
+@pytest.mark.parametrize("listed", [1, 2])  # by the driver: all GPUs of the host, or the rank's own
+def test_ranks_that_see_only_their_own_gpu_have_one_each(listed: int) -> None:
+    each = [with_gpus(usable=[usable()], listed=[V100] * listed) for _ in range(2)]
+    (merged,) = at_start._hosts([host(0, gpus=gpus) for gpus in each], Topology(["h0"], [0, 0], ["lo"]))
+    assert (len(merged.gpus.usable), len(merged.gpus.listed), merged.ranks) == (2, 2, 2)
+    assert [check.status for check in capacity.gpus([merged])] == ["ok"]
 
 
 @pytest.fixture

@@ -54,8 +54,8 @@ def test_between_hosts_nccl_uses_the_interface_that_leads_to_rank_0() -> None:
 @pytest.mark.parametrize(
     ("gpus", "facts"),
     [
-        ("a=0,b=", ["b", "a has one"]),
-        ("a=,b=0", ["a", "b has one"]),
+        ("a=0,b=", ["b", "a"]),
+        ("a=,b=0", ["a", "b"]),
         ("a=0,a=0", ["rank 0", "rank 1", "GPU-0"]),
         ("a=0+1,a=0+1,a=0+1", ["rank 2", "a", 2]),
     ],
@@ -75,7 +75,7 @@ def test_a_host_without_a_gpu_is_named_on_every_host() -> None:
         words = ["=0,=", "tests.sync.card_ranks", "meeting"]
         for rank in ranks.on_hosts(cluster, "tests.cards.rank", words, [1, 1]):
             assert rank.returncode == 1
-            assert not lacking(rank.stderr, "h1 (torch was built without CUDA)", "h0 has one")
+            assert not lacking(rank.stderr, "h1 (torch was built without CUDA)", "h0")
 
 
 def test_a_rank_that_fails_says_why_and_ends_while_the_others_wait_for_it() -> None:

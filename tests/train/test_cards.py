@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,32 @@ def test_a_run_that_diverges_leaves_no_rank_waiting_for_the_one_that_says_so(
     assert (first.returncode, second.returncode) == (1, 1)
     assert "train.rate" in first.stderr
     assert not second.stderr
+
+
+def test_srun_may_show_each_task_only_its_own_gpu(task: Task, tmp_path: Path) -> None:
+    """--gpus-per-task: each task sees one GPU, and calls it number 0."""
+    words = [sys.executable, "-m", "tests.cards.rank", "a=0,a=1", "dragoman"]
+    words += runs.arguments(task, tmp_path, *SETTINGS, "train.steps=2")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    step = {
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_TASKS_PER_NODE": "2",
+        "SLURM_STEP_NODELIST": "a",
+        "SLURM_NODEID": "0",
+        "SLURM_JOB_ID": "4711",
+        "SLURM_STEP_ID": "0",
+        "MASTER_PORT": port,  # the job's own may be taken
+    }
+    with ExitStack() as stack:
+        tasks = [
+            stack.enter_context(
+                runs.started(
+                    words, env=runs.environment(**step, SLURM_PROCID=str(task), SLURM_LOCALID=str(task))
+                )
+            )
+            for task in range(2)
+        ]
+        errors = [task.communicate(timeout=runs.WAIT_SECONDS)[1] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], errors
+    assert runs.steps_in_log(tmp_path) == [1, 2]
