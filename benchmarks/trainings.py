@@ -78,7 +78,7 @@ def between(records: Records, first: int, last: int) -> Records:
         part(records.steps, "step", first, last),
         part(part(records.windows, "first_step", first, last), "last_step", first, last),
         [row for row in records.evaluations if first <= row.step <= last],
-        [event for event in records.events if event.step <= last],
+        [event for event in records.events if (first == 1 or event.step >= first) and event.step <= last],
         [probe for probe in records.probes if probe.step <= last],
         **{name: part(getattr(records, name), "time", from_time, float(ended[-1])) for name in by_time},
     )
@@ -195,6 +195,7 @@ def outcome_of(records: Records, where: Setting, came: float, taken: Sequence[Tu
     if taken:
         before = records.steps["ended"] <= taken[0].began
         last = int(records.steps["step"][before].max())
+        last -= (last - first + 1) % where.period  # part of a period would miss its checkpoint or exchange
     part = between(records, first, last) if taken or first > 1 else records
     return explained(part, turns.saved(records, taken, where.period), came)
 
