@@ -24,7 +24,7 @@ from dragoman.train.calibrate import measure
 
 def row(name: str, work: Work, workers: int, seconds: float) -> str:
     found = measure(work, workers, None, seconds)
-    expected = work.memory_bytes.value
+    expected = work.memory_bytes(workers).value
     rate = sum(found.flops) / sum(found.with_exchange)
     return (
         f"| {name} | {found.memory_bytes / 1e9:.2f} | {expected / 1e9:.2f} | "

@@ -284,7 +284,8 @@ class Sync(Section):
     mode: AskedMode = Field(
         "allreduce",
         description="allreduce exchanges in every step, diloco every few; auto is allreduce with wire, "
-        "hierarchy and bucket size chosen by measurement",
+        "hierarchy and bucket size chosen by measurement; sharded also divides weights, gradients and "
+        "moments among the ranks of each host",
     )
     wire: Wire | None = Field(
         None, description="number format of gradients between hosts; absent: fp32, or chosen by auto"
@@ -309,6 +310,17 @@ class Sync(Section):
     timeout_seconds: float = Field(
         600.0, ge=1, le=_LONGEST_SECONDS, description="a rank that is silent for this long counts as dead"
     )
+
+    @model_validator(mode="after")
+    def _shards_travel_one_way(self) -> Self:
+        given = {"wire": self.wire not in (None, "fp32"), "hierarchical": self.hierarchical is not None}
+        given["bucket_mb"] = self.bucket_mb is not None
+        if self.mode == "sharded" and (wrong := [name for name, is_given in given.items() if is_given]):
+            raise ValueError(
+                f'{" and ".join(wrong)} cannot be set with mode "sharded": it sums inside each host first, a '
+                "layer at a time, in fp32"
+            )
+        return self
 
     @property
     def bucket_bytes(self) -> int | None:
@@ -370,6 +382,15 @@ class Training(Section):
     evaluate: Evaluate = Evaluate()
     checkpoint: Checkpoint = Checkpoint()
     measure: Measure = Measure()
+
+    @model_validator(mode="after")
+    def _optimizer_works_on_shards(self) -> Self:
+        if self.sync.mode == "sharded" and self.train.optimizer == "muon":
+            raise ValueError(
+                'train.optimizer "muon" needs whole matrices, and with sync.mode "sharded" no rank has them: '
+                'use "adam" or "adamw", or sync.mode "allreduce"'
+            )
+        return self
 
 
 _LONGEST_SHOWN = 60  # characters of a wrong value

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from dragoman.cost import step as step_cost
 from dragoman.cost.step import BUCKET_BYTES, WIRE_BYTES
 
-# The mean of every step's gradients, or replicas that exchange once a round.
-Mode = Literal["allreduce", "diloco"]
+# The mean of every step's gradients; the same with weights divided among the ranks of a host; or replicas
+# that exchange once a round.
+Mode = Literal["allreduce", "sharded", "diloco"]
 AskedMode = Literal["auto", Mode]
 Shape = Literal["flat", "hierarchical"]  # one ring of all ranks, or sums inside each host and a ring of hosts
 Wire = Literal["fp32", "bf16"]  # gradients between hosts
@@ -49,14 +50,18 @@ class ExchangeWay(BaseModel):
 
     @model_validator(mode="after")
     def _is_legal(self) -> Self:
-        if self.mode == "allreduce" and self.steps_per_round > 1:
-            raise ValueError("an all-reduce exchanges in every step")
+        if self.mode != "diloco" and self.steps_per_round > 1:
+            raise ValueError("only DiLoCo has rounds of several steps")
+        if self.is_sharded and (self.shape, self.wire, self.flows) != ("hierarchical", "fp32", 1):
+            raise ValueError("shards are summed inside each host first, and in fp32")
         if self.shape == "flat" and self.flows > 1:
             raise ValueError("only a hierarchical exchange has several flows")
         return self
 
     def __str__(self) -> str:
         words = f"{self.shape} all-reduce in {self.wire}"
+        if self.is_sharded:
+            return f"weights sharded inside each host, {words}"
         if self.mode != "diloco":
             return words
         often = f"{self.steps_per_round} steps" if self.steps_per_round > 1 else "step"
@@ -65,6 +70,8 @@ class ExchangeWay(BaseModel):
     @property
     def bucket_words(self) -> str:
         """How gradients are divided, for the log: `buckets of 25 MiB, 2 flows`."""
+        if self.is_sharded:
+            return "a layer at a time"
         flows = f", {self.flows} flows" if self.flows > 1 else ""
         return f"buckets of {(self.bucket_bytes or BUCKET_BYTES) / 2**20:.3g} MiB{flows}"
 
@@ -78,9 +85,14 @@ class ExchangeWay(BaseModel):
         return self.shape == "hierarchical"
 
     @property
+    def is_sharded(self) -> bool:
+        """Does each rank of a host keep only a part of the weights, gradients and moments?"""
+        return self.mode == "sharded"
+
+    @property
     def is_exact(self) -> bool:
         """Are unrounded gradients averaged in every step?"""
-        return self.mode == "allreduce" and self.wire == "fp32"
+        return self.mode in ("allreduce", "sharded") and self.wire == "fp32"
 
     # --- bytes ---
 
@@ -101,6 +113,17 @@ class ExchangeWay(BaseModel):
         if self.shape not in ("flat", "hierarchical"):
             return None
         return step_cost.bytes_per_host(rank_hosts, gradient_bytes, self.is_hierarchical)
+
+    def bytes_inside(self, ranks: int, parameters: int, microbatches: int) -> float:
+        """The bytes that each rank sends to the others of its host in a step, besides those between hosts.
+
+        A hierarchical exchange sums gradients inside the host once. With shards, every microbatch gathers
+        the weights twice, for forward and backward, and sums the gradients.
+        """
+        if not self.is_hierarchical:
+            return 0.0
+        once = step_cost.ring_bytes(ranks, WIRE_BYTES["fp32"] * parameters)
+        return 1.5 * microbatches * once if self.is_sharded else once  # a ring all-reduce has two such parts
 
     # --- rounds ---
 
@@ -184,6 +207,8 @@ class SyncSettings(Protocol):
 
 def open_ways(sync: SyncSettings, rank_hosts: Sequence[int]) -> list[ExchangeWay]:
     """The ways that the settings leave open: one, or several under "auto" on several hosts."""
+    if sync.mode == "sharded":
+        return [ExchangeWay(mode="sharded", shape="hierarchical")]
     wires: list[Wire] = [sync.wire or "fp32"]
     shapes: list[Shape] = ["flat"]
     if sync.hierarchical and can_be_hierarchical(rank_hosts):

@@ -31,6 +31,7 @@ STATE = {
     **{"world_size": 4, "data_fingerprint": "f" * 64},
 }
 ROUNDS = ExchangeWay(mode="diloco", steps_per_round=16)
+SHARDED = ExchangeWay(mode="sharded", shape="hierarchical")
 
 
 # --- legal combinations ---
@@ -70,11 +71,25 @@ def test_a_hierarchy_needs_several_hosts_and_several_ranks_on_one(rank_hosts: li
 
 
 @pytest.mark.parametrize(
-    "values", [{"steps_per_round": 4}, {"flows": 2}, {"mode": "other"}, {"wire": "int8"}]
+    "values",
+    [
+        {"steps_per_round": 4},
+        {"flows": 2},
+        {"mode": "other"},
+        {"wire": "int8"},
+        {"mode": "sharded"},
+        {"mode": "sharded", "shape": "hierarchical", "wire": "bf16"},
+        {"mode": "sharded", "shape": "hierarchical", "steps_per_round": 4},
+    ],
 )
 def test_what_does_not_go_together_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ExchangeWay.model_validate(values)
+
+
+def test_shards_leave_one_way_open_on_any_hosts() -> None:
+    for rank_hosts in ([0], ONE_HOST, TWO_HOSTS, APART):
+        assert open_ways(Sync(mode="sharded"), rank_hosts) == [SHARDED]
 
 
 def test_every_mode_has_a_builder() -> None:
@@ -107,6 +122,17 @@ def test_a_hierarchy_sends_as_one_rank_per_host() -> None:
     assert hierarchical.bytes_per_host(TWO_HOSTS, gradients) == ring_bytes(2, gradients)
 
 
+def test_shards_cross_between_hosts_once_and_inside_them_for_every_microbatch() -> None:
+    gradients = 4 * PARAMETERS
+    assert SHARDED.bytes_per_host(TWO_HOSTS, gradients) == ring_bytes(2, gradients)
+    assert SHARDED.bytes_per_host(ONE_HOST, gradients) == 0
+    # Two ranks: each sends half the weights for the forward pass, for backward, and half of the gradients.
+    assert SHARDED.bytes_inside(2, PARAMETERS, microbatches=5) == 5 * 3 * gradients / 2
+    assert SHARDED.bytes_inside(1, PARAMETERS, microbatches=5) == 0
+    assert ExchangeWay(shape="hierarchical").bytes_inside(2, PARAMETERS, 5) == ring_bytes(2, gradients)
+    assert ExchangeWay().bytes_inside(2, PARAMETERS, 5) == 0
+
+
 def test_only_rounds_keep_and_save_something_of_their_own() -> None:
     assert (ROUNDS.memory_bytes(PARAMETERS), ROUNDS.saved_bytes(PARAMETERS)) == (12_000_000, 4_000_000)
     assert ROUNDS.has_replicas
@@ -119,6 +145,7 @@ def test_only_unrounded_gradients_of_every_step_are_exact() -> None:
     assert ExchangeWay(shape="hierarchical").is_exact
     assert not ExchangeWay(wire="bf16").is_exact
     assert not ROUNDS.is_exact
+    assert SHARDED.is_exact
 
 
 # --- rounds ---
@@ -159,6 +186,7 @@ def test_an_all_reduce_ends_a_round_with_every_step() -> None:
         (ExchangeWay(shape="hierarchical", wire="bf16", flows=2), "hierarchical all-reduce in bf16"),
         (ROUNDS, "DiLoCo, flat all-reduce in fp32 every 16 steps"),
         (ExchangeWay(mode="diloco"), "DiLoCo, flat all-reduce in fp32 every step"),
+        (SHARDED, "weights sharded inside each host, hierarchical all-reduce in fp32"),
     ],
 )
 def test_a_way_is_named_in_the_same_words_everywhere(way: ExchangeWay, words: str) -> None:
@@ -178,7 +206,7 @@ def test_the_log_says_how_gradients_are_divided() -> None:
 
 
 @pytest.mark.parametrize(
-    "way", [ROUNDS, ExchangeWay(shape="hierarchical", wire="bf16", bucket_bytes=5 * 2**20)]
+    "way", [ROUNDS, SHARDED, ExchangeWay(shape="hierarchical", wire="bf16", bucket_bytes=5 * 2**20)]
 )
 def test_records_give_back_the_way_they_were_given(way: ExchangeWay) -> None:
     facts = way.facts(PARAMETERS)
@@ -188,7 +216,7 @@ def test_records_give_back_the_way_they_were_given(way: ExchangeWay) -> None:
 
 
 def test_records_with_values_that_nobody_knows_are_read_and_not_guessed_at() -> None:
-    way = RunFacts(mode="sharded", exchange="tree", wire="int8", bucket_bytes=0, exchange_every=3).way
+    way = RunFacts(mode="striped", exchange="tree", wire="int8", bucket_bytes=0, exchange_every=3).way
     assert str(way) == "tree all-reduce in int8"
     assert way.bytes_per_host(TWO_HOSTS, 100.0) is None
     assert way.ring_members(TWO_HOSTS) == 4

@@ -24,12 +24,25 @@ def moments(model: Measures, vocabulary: int, optimizer: OptimizerName) -> int:
 
 def tensors(model: Measures, vocabulary: int) -> list[int]:
     """The size of each tensor, in the model's order. Gradients are ready from the last to the first."""
+    width = model.width
+    norm = [width, width]
+    encoder_layer, decoder_layer = _layers(model)
+    encoder = [*encoder_layer * model.encoder_layers, *norm]
+    return [vocabulary * width, *encoder, *decoder_layer * model.decoder_layers, *norm]
+
+
+def layers(model: Measures) -> tuple[int, int]:
+    """The parameters of an encoder's and of a decoder's layer."""
+    encoder, decoder = _layers(model)
+    return sum(encoder), sum(decoder)
+
+
+def _layers(model: Measures) -> tuple[list[int], list[int]]:
+    """The size of each tensor of an encoder's and of a decoder's layer, in the model's order."""
     width, inner = model.width, model.feedforward
     norm = [width, width]
     attention = [3 * width * width, width * width]
     feedforward = [width * inner, inner, inner * width, width]
     cross_attention = [width * width, 2 * width * width, width * width]
-    encoder_layer = [*norm, *attention, *norm, *feedforward]
-    decoder_layer = [*encoder_layer, *norm, *cross_attention]
-    encoder = [*encoder_layer * model.encoder_layers, *norm]
-    return [vocabulary * width, *encoder, *decoder_layer * model.decoder_layers, *norm]
+    encoder = [*norm, *attention, *norm, *feedforward]
+    return encoder, [*encoder, *norm, *cross_attention]

@@ -144,7 +144,8 @@ def network_advice(records: Records, cost: StepCost) -> list[str]:
     facts, way = records.facts, records.facts.way
     how = remedies.of(facts)
     tried: list[tuple[float, str]] = []
-    if facts.gradient_bytes and facts.parameters and facts.gradient_bytes >= 3.5 * facts.parameters:
+    in_fp32 = facts.gradient_bytes and facts.parameters and facts.gradient_bytes >= 3.5 * facts.parameters
+    if in_fp32 and not way.is_sharded:
         gain = cost.speedup(cost.with_bytes(0.5))
         half = remedies.named("send gradients in half precision", how.half)
         tried.append((gain, f"{half}: about {gain:.1f} x faster steps"))
@@ -153,7 +154,7 @@ def network_advice(records: Records, cost: StepCost) -> list[str]:
         gain = cost.speedup(cost.with_bytes(ring_bytes(hosts, 1) / ring_bytes(ranks, 1)))
         inside = remedies.named("sum gradients inside each host first", how.inside)
         tried.append((gain, f"{inside}: about {gain:.1f} x faster steps"))
-    if not way.has_replicas and how.rarely is not None:
+    if not way.has_replicas and not way.is_sharded and how.rarely is not None:
         gain = cost.speedup(cost.every(LOCAL_STEPS))
         local = remedies.named(f"exchange only every {LOCAL_STEPS} steps", how.rarely)
         tried.append((gain, f"{local}: about {gain:.1f} x faster steps, but no longer synchronous training"))

@@ -42,7 +42,7 @@ class RunFacts(BaseModel):
     device: str | None = None  # "cpu", or the GPU's name
     parameters: int | None = None
     gradient_bytes: int | None = None  # of one rank's gradients as they cross between hosts
-    mode: str = "allreduce"  # or diloco
+    mode: str = "allreduce"  # or sharded, or diloco
     exchange: str = "allreduce"  # the shape: one ring of ranks, or "hierarchical"
     wire: str = "fp32"  # of gradients between hosts
     bucket_bytes: int | None = None
@@ -178,8 +178,13 @@ class Records:
         self.programs = _filled("programs", programs)
 
     def phase(self, name: str, statistic: str = "mean") -> np.ndarray:
-        """The seconds of a phase in each step."""
-        return self.steps[f"{name}_{statistic}"]
+        """The seconds of a phase in each step; NaN where they are not known.
+
+        With shards on GPUs, layers wait for weights within every phase but `data`, and nothing times it.
+        """
+        seconds = self.steps[f"{name}_{statistic}"]
+        is_timed = name == "data" or not self.facts.way.is_sharded or self.facts.device == "cpu"
+        return seconds if is_timed else np.full(len(seconds), np.nan)
 
     def probes_of(self, kind: str) -> list[Probe]:
         return [probe for probe in self.probes if probe.kind == kind]

@@ -100,7 +100,7 @@ def document(plan: Plan) -> dict[str, Any]:
 
 def memory(forecast: Forecast) -> Estimate:
     """Memory per rank: measured if possible, otherwise counted from the model."""
-    return forecast.pace.used_bytes or forecast.work.memory_bytes
+    return forecast.pace.used_bytes or forecast.work.memory_bytes(forecast.cluster.workers)
 
 
 def _link(forecast: Forecast) -> dict[str, Any] | None:

@@ -158,7 +158,7 @@ def _cost(plan: Forecast, case: Case) -> StepCost:
     if way.steps_per_round > 1:
         cost = cost.every(way.steps_per_round)
     # The ranks of a host also exchange among themselves, in every step and in single precision.
-    inside = drag * ring_bytes(cluster.workers, 4 * work.parameters) if way.is_hierarchical else 0.0
+    inside = drag * way.bytes_inside(cluster.workers, work.parameters, per_rank)
     return replace(cost, drag_seconds=cost.drag_seconds + inside)
 
 

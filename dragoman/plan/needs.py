@@ -26,20 +26,27 @@ class Needs:
     checkpoints: int  # on disk at once, including the one being written
     activation_bytes: float  # of a microbatch on one rank, estimated
     step_flops: float
+    gathered: int | None = None  # weights and gradients that a rank of a sharded model gathers in a step
 
-    @property
-    def state_bytes(self) -> float:
-        """Bytes that a rank holds between two steps."""
-        return _NUMBER_BYTES * (2 * self.parameters + self.moments)
+    def state_bytes(self, ranks: int = 1) -> float:
+        """Bytes that each of so many ranks of a host holds between two steps."""
+        whole = _NUMBER_BYTES * float(2 * self.parameters + self.moments)
+        return whole if self.gathered is None else whole / ranks
 
     @property
     def gradient_bytes(self) -> float:
         return float(_NUMBER_BYTES * self.parameters)
 
-    @property
-    def rank_bytes(self) -> float:
-        """Bytes that a rank holds in the middle of a step."""
-        return _PROCESS_BYTES + self.state_bytes + self.activation_bytes
+    def rank_bytes(self, ranks: int = 1) -> float:
+        """The most bytes that each of so many ranks of a host holds: in the middle of a step.
+
+        With shards it may be in an evaluation, for which every rank gathers all weights.
+        """
+        held = _PROCESS_BYTES + self.state_bytes(ranks)
+        if self.gathered is None:
+            return held + self.activation_bytes
+        in_step = _NUMBER_BYTES * self.gathered + self.activation_bytes
+        return held + max(in_step, float(_NUMBER_BYTES * self.parameters))
 
 
 def of(settings: Training, vocabulary: int, sentence_tokens: float) -> Needs:
@@ -55,8 +62,18 @@ def of(settings: Training, vocabulary: int, sentence_tokens: float) -> Needs:
         checkpoint_bytes=_NUMBER_BYTES * (parameters + moments) + 2**20,
         checkpoints=min(written, checkpoint.keep_last + checkpoint.keep_best) + 1,
         activation_bytes=_activation_bytes(settings, sentence_tokens),
+        gathered=_gathered(settings, vocabulary) if settings.sync.mode == "sharded" else None,
         step_flops=flops.step(settings.model, vocabulary, tokens, tokens, tokens / sentence_tokens),
     )
+
+
+def _gathered(settings: Training, vocabulary: int) -> int:
+    """The numbers that a rank gathers: the embedding and its gradient, two layers and a layer's gradients.
+
+    The gradients exist twice while they are sent.
+    """
+    embedding, (encoder, decoder) = vocabulary * settings.model.width, size.layers(settings.model)
+    return 3 * embedding + 4 * max(encoder, decoder)
 
 
 def _activation_bytes(settings: Training, sentence_tokens: float) -> float:

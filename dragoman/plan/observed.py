@@ -134,6 +134,11 @@ def _drag(records: Records, parts: StepParts, work: Work, where: str) -> Estimat
     seconds = model.drag_seconds if model else split(records, parts).exchange
     way = facts.way
     sent = ring_bytes(ranks, way.gradient_bytes(work.parameters)) / way.steps_per_round
+    if way.is_sharded:
+        hosts = len(set(facts.rank_hosts))
+        microbatches = math.ceil(work.microbatches / ranks)
+        sent = way.bytes_inside(ranks // hosts, work.parameters, microbatches)
+        sent += ring_bytes(hosts, way.gradient_bytes(work.parameters))
     return Estimate.within(seconds / sent, _DRAG_DOUBT, f"{where}, by steps with and without exchange")
 
 

@@ -125,18 +125,17 @@ class Work:
         low, high = sorted((counts["low"], counts["high"]))
         return Estimate(counts["value"], low, high, f"{epochs:g} x {self.corpus.pairs:,} pairs")
 
-    @property
-    def memory_bytes(self) -> Estimate:
-        """Memory of a rank in the middle of a step."""
+    def memory_bytes(self, ranks: int) -> Estimate:
+        """Memory of each of so many ranks of a host in the middle of a step."""
         run_needs = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
-        total = run_needs.rank_bytes + self._way.memory_bytes(self.parameters)
+        total = run_needs.rank_bytes(ranks) + self.way.memory_bytes(self.parameters)
         return Estimate.within(total, _MEMORY_SHARE, "weights, gradients, moments and what autograd keeps")
 
     @property
     def disk_bytes(self) -> Estimate:
         """Disk for all checkpoints kept at one time, on the host of rank 0."""
         run_needs = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
-        outer = self._way.saved_bytes(self.parameters)
+        outer = self.way.saved_bytes(self.parameters)
         each = run_needs.checkpoint_bytes + outer
         per_parameter = 4 + (4 * run_needs.moments + outer) / run_needs.parameters
         count = run_needs.checkpoints
@@ -146,6 +145,6 @@ class Work:
         return Estimate.within(each * count, 0.02, source)
 
     @property
-    def _way(self) -> ExchangeWay:
+    def way(self) -> ExchangeWay:
         """How gradients travel on one host. What an exchange keeps is the same size on any cluster."""
         return open_ways(self.settings.sync, rank_hosts=[0])[0]

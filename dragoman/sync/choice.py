@@ -11,7 +11,7 @@ from torch.nn import Module
 from dragoman.config import Sync
 from dragoman.cost.step import BUCKET_BYTES, bucket_bytes_for
 from dragoman.exchange_way import ExchangeWay, Mode, open_ways
-from dragoman.sync import allreduce, diloco
+from dragoman.sync import allreduce, diloco, sharded
 from dragoman.sync.exchange import Exchange
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
@@ -19,6 +19,7 @@ from dragoman.sync.world import World
 # The function that builds the exchange of each mode. Collective: it also sends rank 0's weights to all.
 BUILDERS: dict[Mode, Callable[[Module, World, Topology, ExchangeWay, Sync], Exchange]] = {
     "allreduce": allreduce.build,
+    "sharded": sharded.Sharded,
     "diloco": diloco.DiLoCo,
 }
 
@@ -79,7 +80,7 @@ def _as_configured(settings: Sync, topology: Topology, link: MeasuredLink | None
     """The one way that the settings leave open, with DDP's bucket size if no link was measured."""
     [way] = open_ways(settings, topology.rank_hosts)
     why = "one machine, so nothing crosses a network" if settings.mode == "auto" else ""
-    if way.bucket_bytes is None:
+    if way.bucket_bytes is None and not way.is_sharded:
         bucket_bytes = BUCKET_BYTES
         if link:
             bucket_bytes = bucket_bytes_for(len(topology.rank_hosts), *link)

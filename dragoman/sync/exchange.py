@@ -17,6 +17,7 @@ class Exchange:
     together: Sequence[int] | None = None  # ranks that average their gradients in every step; None: all
     replicas: Sequence[int] = ()  # the replica of each rank, if there are several
     outer: Mapping[str, torch.Tensor] = {}  # what the exchange remembers for each parameter
+    in_lockstep: bool = False  # is every microbatch collective, forward pass included?
 
     def __init__(self, model: Module, way: ExchangeWay | None = None):
         self.way = way or ExchangeWay()
@@ -29,6 +30,10 @@ class Exchange:
 
     def exposed_seconds(self) -> float:
         """Seconds from the end of computing to the end of the last exchange."""
+        return 0.0
+
+    def exposed_in_forward(self) -> float:
+        """Seconds that computing waited for weights in a step's forward passes."""
         return 0.0
 
     def settle(self, forward: Callable[[], torch.Tensor]) -> None:

@@ -11,6 +11,7 @@ from dragoman.checkpoint import saved_model
 from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
 from dragoman.model import Transformer
+from dragoman.sync import shards
 from dragoman.sync.agree import done_by_main
 from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
@@ -35,7 +36,11 @@ def begin(
     """The model, its optimizer and its data at the step to begin with. Collective."""
     job, settings, world = reconciled.job, reconciled.job.settings, placement.world
     torch.manual_seed(settings.train.seed)
-    model = Transformer(settings.model, len(data.tokenizer), settings.train.recompute).to(world.device)
+    model = Transformer(settings.model, len(data.tokenizer), settings.train.recompute)
+    if settings.sync.mode == "sharded":
+        shards.shard(model, world, placement.topology)  # collective
+    else:
+        model.to(world.device)
     state = State(settings, model, optimizer.build(model, settings.train))
     lines: list[str] = []
     if reconciled.step is not None:
@@ -49,11 +54,11 @@ def begin(
 
 
 def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:
-    """Puts another model's weights into rank 0's model; returns lines for people. Collective."""
-    other = done_by_main(world, lambda: saved_model.load([origin], world.device))  # collective
+    """Begins with another model's weights; returns lines for people. Collective."""
+    other = done_by_main(world, lambda: saved_model.load([origin], torch.device("cpu")))  # collective
+    resume.give_weights(model, other.model.state_dict() if other else None, world)  # collective
     if not other:
         return []
-    model.load_state_dict(other.model.state_dict())
     return [*saved_model.note_on_newer(origin), f"weights from {origin}"]
 
 

@@ -116,4 +116,7 @@ def _drag(measured: Measured, work: Work, where: str) -> Estimate:
     pairs = zip(measured.with_exchange, measured.without_exchange, strict=True)
     seconds = max(0.0, median(whole - without for whole, without in pairs))
     sent = ring_bytes(measured.ranks, 4 * work.parameters)
+    if (way := work.way).is_sharded:
+        microbatches = median(measured.flops) * work.microbatches / work.computed_flops_per_step()
+        sent = way.bytes_inside(measured.ranks, work.parameters, max(1, round(microbatches)))
     return Estimate.within(seconds / sent, _DRAG_DOUBT, f"{where}, each with and without exchange")

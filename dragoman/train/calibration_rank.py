@@ -25,12 +25,12 @@ from dragoman.data.batches import Batches, StepSize
 from dragoman.data.batches import StepBatch as Batch
 from dragoman.data.card import CorpusFacts
 from dragoman.data.store import DataSet, Part, PartWriter
-from dragoman.exchange_way import ExchangeWay
+from dragoman.exchange_way import ExchangeWay, open_ways
 from dragoman.leave import leave
 from dragoman.measure.phases import GpuPhases, Phases
 from dragoman.measure.records import PHASES
 from dragoman.model import Transformer
-from dragoman.sync import choice
+from dragoman.sync import choice, shards
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
 from dragoman.sync.topology import Placement
@@ -46,7 +46,8 @@ _SETTLING_STEPS = 2  # the first ones allocate memory
 _WANTED_STEPS = 6  # steps are made smaller until this many fit into the time
 _LEAST_STEPS = 4  # are made, whatever time they take
 _PHASE = {name: number for number, name in enumerate(PHASES)}
-_WITH_EXCHANGE = [_PHASE[name] for name in ("forward", "backward", "exchange")]
+_COMPUTING = [_PHASE[name] for name in ("forward", "backward")]
+_WITH_EXCHANGE = [*_COMPUTING, _PHASE["exchange"]]
 
 
 def main(request_file: Path, answer_file: Path) -> None:
@@ -82,24 +83,31 @@ class Bench:
 
     def __init__(self, settings: Training, vocabulary: int, data: Any, world: World):
         self._settings, self._vocabulary, self._data, self._world = settings, vocabulary, data, world
-        model = Transformer(settings.model, vocabulary, settings.train.recompute).to(world.device)
+        model = Transformer(settings.model, vocabulary, settings.train.recompute)
+        topology, way = topologies.find(world), ExchangeWay()
+        if settings.sync.mode == "sharded":
+            [way] = open_ways(settings.sync, topology.rank_hosts)
+            shards.shard(model, world, topology)
+        else:
+            model.to(world.device)
         self._state = State(settings, model, optimizer.build(model, settings.train))
         self._phases = GpuPhases() if world.device.type == "cuda" else Phases()
-        # The plainest way: the cost of the others is computed from it.
-        self._exchange = choice.build(model, world, topologies.find(world), ExchangeWay(), Sync())
+        # The plainest way, as the cost of the others is computed from it. But a model that needs shards may
+        # fit in no other.
+        self._exchange = choice.build(model, world, topology, way, Sync())
         self._make_steps_of(1)
         self._stepper.settle(next(self._batches.after(self._state.position)))
 
     def measure(self, seconds: float) -> Measured:
         """Makes steps for this long, and at least a few."""
         for _ in range(_SETTLING_STEPS):
-            first = self._step()
+            first = self.step()
         seconds_per_microbatch = first["without_exchange"] + first["with_exchange"]
         self._make_steps_of(max(1, int(seconds / _WANTED_STEPS / seconds_per_microbatch)))
         rows: list[dict[str, float]] = []
         began = time.monotonic()
         while len(rows) < _LEAST_STEPS or self._world.most([time.monotonic() - began])[0] < seconds:
-            rows.append(self._step())
+            rows.append(self.step())
         on_gpu = self._world.device.type == "cuda"
         return Measured(
             device=torch.cuda.get_device_name(self._world.device) if on_gpu else "cpu",
@@ -117,9 +125,11 @@ class Bench:
         self._stepper = Stepper(self._state, self._exchange, self._batches, self._world, self._phases)
         self._steps = self._batches.after(self._state.position)
 
-    def _step(self) -> dict[str, float]:
+    def step(self) -> dict[str, float]:
         batch = next(self._steps)
-        without = self._world.most([self._stepper.seconds_without_exchange(batch)])[0]
+        without = 0.0
+        if self._stepper.can_compute_alone:
+            without = self._world.most([self._stepper.seconds_without_exchange(batch)])[0]
         self._phases.begin("data")
         self._stepper.update(batch, stop_wanted=False)
         phases = self._phases.end_step()
@@ -131,6 +141,8 @@ class Bench:
             phases[_PHASE["optimizer"]],
             phases[_PHASE["data"]],
         ]
+        if not self._stepper.can_compute_alone:
+            without = self._world.most([float(phases[_COMPUTING].sum())])[0]
         slowest = self._world.most([float(value) for value in values])
         return {"without_exchange": without, **dict(zip(names, slowest, strict=True))}
 

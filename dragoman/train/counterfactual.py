@@ -21,7 +21,10 @@ _FORWARD, _BACKWARD, _EXCHANGE = (PHASES.index(name) for name in ("forward", "ba
 
 
 class Counterfactual:
-    """Times steps without their exchange. Does nothing with one rank, which exchanges nothing."""
+    """Times steps without their exchange.
+
+    Does nothing with one rank, which exchanges nothing, and with shards, which compute nothing without.
+    """
 
     def __init__(self, stepper: Stepper, recorder: Recorder, world: World):
         self._stepper = stepper
@@ -37,7 +40,7 @@ class Counterfactual:
         if not self._stepper.ends_round(stop_wanted=False):
             return
         due = self._exchanges in _FIRST or self._exchanges % _EVERY == _EVERY - 1
-        if due and self._world.size > 1:
+        if due and self._world.size > 1 and self._stepper.can_compute_alone:
             self._began = clock.seconds()
             # Collective, so all ranks begin the real step together: none waits for another's probe.
             self._without = self._world.most([self._stepper.seconds_without_exchange(batch)])[0]

@@ -19,6 +19,7 @@ from dragoman.decode.translate import hypotheses, length_limits, translate_token
 from dragoman.measure.quality import Evaluation, Sample, Score, bleu, chrf
 from dragoman.model import Transformer
 from dragoman.sync.agree import any_rank, decided_by_main
+from dragoman.sync.shards import whole_model
 from dragoman.sync.world import World
 from dragoman.train.state import State
 from dragoman.train.step import tensors
@@ -59,9 +60,9 @@ class Evaluator:
         options = Options(
             beam=self._config.beam, length_penalty=self._config.length_penalty, max_length=length
         )
-        state.model.eval()
+        model = whole_model(state.model).eval()  # collective with shards
         began = time.monotonic()
-        hypotheses(state.model, [self._dev.source.take(rows[i : i + 1])[0] for i in range(count)], options)
+        hypotheses(model, [self._dev.source.take(rows[i : i + 1])[0] for i in range(count)], options)
         translating = (time.monotonic() - began) * len(self._dev) / count / self._world.size
         state.model.train()
         parts = ((self._dev, np.arange(len(self._dev))), (self._data.train, self._train_sample))
@@ -78,15 +79,15 @@ class Evaluator:
 
     def _evaluate(self, state: State, is_enough: Enough | None) -> tuple[Evaluation, list[Sample]]:
         began = time.monotonic()
-        model = state.model
-        model.eval()
+        # Ranks translate different numbers of sentences, so each needs all weights. Collective with shards.
+        model = whole_model(state.model).eval()
         try:
             self._agree_on(is_enough)
             eval_loss = self._loss(model, self._dev, np.arange(len(self._dev)), is_enough)
             sample_loss = self._loss(model, self._data.train, self._train_sample, is_enough)
             translations = self._translate(model, is_enough)
         finally:
-            model.train()
+            state.model.train()
         # Rank 0 alone scores; the others wait in the broadcast.
         scores = (self._bleu, chrf) if self._world.is_main else ()
         lines = [score(translations, self._references).model_dump_json() for score in scores]

@@ -62,12 +62,13 @@ def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
 
 def state(optimizer: Optimizer, model: Transformer) -> dict[str, Tensor]:
     """What a resume needs: the moments of each parameter, and the number of updates made."""
-    tensors = empty_state(optimizer, model)  # stays so if no update has been made yet
+    if not optimizer.state:  # no update has been made yet
+        return empty_state(optimizer, model)
+    tensors: dict[str, Tensor] = {}
     for name, parameter in model.named_parameters():
-        values = optimizer.state.get(parameter)
-        if values:
-            tensors["updates"] = values["step"]
-            tensors |= {f"{moment}.{name}": values[moment] for moment in _moments(optimizer, parameter)}
+        values = optimizer.state[parameter]
+        tensors["updates"] = values["step"]
+        tensors |= {f"{moment}.{name}": values[moment] for moment in _moments(optimizer, parameter)}
     return tensors
 
 

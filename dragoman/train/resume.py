@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -11,8 +11,9 @@ from torch import Tensor
 
 from dragoman.checkpoint import saved_state
 from dragoman.checkpoint.saved_state import MODEL_FILE, OPTIMIZER_FILE, OUTER_FILE, Loaded, SavedState
+from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
-from dragoman.sync import diloco
+from dragoman.sync import diloco, shards
 from dragoman.sync.agree import any_rank, decided_by_main, done_by, done_by_main, ranks_that
 from dragoman.sync.topology import Placement
 from dragoman.sync.world import World
@@ -52,9 +53,8 @@ def _load(path: Path, state: State, moments: dict[str, Tensor]) -> Loaded:
 
 
 def _restore_tensors(state: State, loaded: Loaded | None, room: dict[str, Tensor], world: World) -> None:
-    """Restores rank 0's model, and the optimizer on all ranks; the exchange sends the weights. Collective."""
-    if loaded:
-        state.model.load_state_dict(loaded.model)
+    """Restores rank 0's model, and the optimizer on all ranks. Collective."""
+    give_weights(state.model, loaded.model if loaded else None, world)  # collective
     moments = _sent_by_main(room, loaded.optimizer if loaded else {}, world)  # collective
     optimizer.restore(state.optimizer, state.model, moments)
     if any_rank(world, bool(loaded and loaded.outer)):  # collective
@@ -62,12 +62,21 @@ def _restore_tensors(state: State, loaded: Loaded | None, room: dict[str, Tensor
         state.outer = _sent_by_main(empty, loaded.outer if loaded else {}, world)  # collective
 
 
-def _sent_by_main(room: dict[str, Tensor], loaded: dict[str, Tensor], world: World) -> dict[str, Tensor]:
-    """Rank 0's tensors on every rank, copied into `room`. Collective."""
+def give_weights(model: Transformer, weights: Mapping[str, Tensor] | None, world: World) -> None:
+    """Puts weights into rank 0's model, or their parts into that of every rank. Other ranks have none.
+
+    The exchange will send rank 0's model to all; with shards nobody has a whole one. Collective then.
+    """
+    if shards.is_sharded(model):
+        _sent_by_main(model.state_dict(), weights or {}, world)  # collective
+    elif weights:
+        model.load_state_dict(weights)
+
+
+def _sent_by_main(room: dict[str, Tensor], loaded: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
+    """Rank 0's tensors on every rank, or each rank's part of them, copied into `room`. Collective."""
     for name, tensor in room.items():
-        if world.is_main:
-            tensor.copy_(loaded[name])
-        world.broadcast_(tensor)  # collective
+        shards.fill(tensor, loaded.get(name), world)  # collective
     return room
 
 

@@ -12,8 +12,9 @@ from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
 from dragoman.launch import environment
 from dragoman.model import kernels
-from dragoman.sync import silence, topology
+from dragoman.sync import shards, silence, topology
 from dragoman.sync import world as worlds
+from dragoman.sync.agree import done_by_main
 from dragoman.train import build_exchange, farewell, fitting, open_records, precision
 from dragoman.train.begin import begin
 from dragoman.train.counterfactual import Counterfactual
@@ -43,6 +44,8 @@ def run(job: TrainingJob) -> StopReason:
         ExitStack() as stack,
     ):
         interrupt, world = Interrupt(), placement.world
+        if job.settings.sync.mode == "sharded":
+            done_by_main(world, lambda: shards.check(placement.topology))  # collective
         folders = RunFolders(job.folder, placement)  # collective
         wanted = folders.check_settings(job.settings).settings  # collective
         settled = precision.settle(wanted, job.settings.train.precision, placement)  # collective

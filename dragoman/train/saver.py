@@ -21,6 +21,7 @@ from dragoman.errors import DragomanError
 from dragoman.measure import clock
 from dragoman.measure.quality import Evaluation
 from dragoman.rundir import RunFolder, StepFolders
+from dragoman.sync.shards import is_sharded, whole
 from dragoman.train import optimizer
 from dragoman.train.state import State
 
@@ -34,7 +35,7 @@ class Written(NamedTuple):
 
 
 class Saver:
-    """Saves nothing, as on most ranks."""
+    """Writes nothing, as on most ranks."""
 
     failure: DragomanError | None = None  # why the last checkpoint could not be written
     files: list[dict[str, object]] = []  # name, bytes and purpose of each file of the newest checkpoint
@@ -44,7 +45,11 @@ class Saver:
         return self.failure is not None
 
     def save(self, state: State) -> None:
-        """Begins to write a checkpoint of the state as it is now."""
+        """Begins to write a checkpoint of the state as it is now. Collective with shards: rank 0 gathers."""
+        if is_sharded(state.model):
+            for tensors in _tensors(state):
+                for tensor in tensors.values():
+                    whole(tensor)
 
     def wait(self) -> None:
         """Waits until the checkpoint under way is on disk."""
@@ -71,9 +76,10 @@ class FolderSaver(Saver):
 
     def save(self, state: State) -> None:
         self.wait()
+        files = self._contents(state)  # before any decision: collective with shards
         # After a failure there is no second try; a resumed run without steps left has nothing new.
         if not self.has_failed and not self._folders.at(state.step).exists():
-            self._begin(state)
+            self._begin(state, files)
 
     @property
     def has_failed(self) -> bool:
@@ -91,8 +97,7 @@ class FolderSaver(Saver):
     def take_written(self) -> list[Written]:
         return [self._written.get() for _ in range(self._written.qsize())]
 
-    def _begin(self, state: State) -> None:
-        files = self._contents(state)
+    def _begin(self, state: State, files: Contents) -> None:
         if lacking := self._lacking_space(files):
             self.failure = self._failed(lacking)
             return
@@ -147,10 +152,11 @@ def contents(state: State, vocabulary: bytes, world_size: int, data_fingerprint:
     names = [name for name in saved_state.SavedState.model_fields if hasattr(state, name)]
     values = {name: getattr(state, name) for name in names}
     saved = saved_state.SavedState(**values, world_size=world_size, data_fingerprint=data_fingerprint)
+    model, moments = map(_copies, _tensors(state))
     outer = {saved_state.OUTER_FILE: _copies(state.outer)} if state.outer else {}
     return {
-        saved_state.MODEL_FILE: _copies(state.model.state_dict()),
-        saved_state.OPTIMIZER_FILE: _copies(optimizer.state(state.optimizer, state.model)),
+        saved_state.MODEL_FILE: model,
+        saved_state.OPTIMIZER_FILE: moments,
         **outer,
         saved_state.STATE_FILE: saved.model_dump_json(indent=1).encode(),
         "config.toml": config.text(state.config).encode(),
@@ -205,6 +211,16 @@ def _remove(path: Path) -> None:
     shutil.rmtree(doomed)
 
 
+def _tensors(state: State) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+    """The weights and the moments, in the same order on every rank."""
+    return state.model.state_dict(), optimizer.state(state.optimizer, state.model)
+
+
 def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies of the tensors in host memory, which training does not change. Waits for the device."""
-    return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+    """Copies of whole tensors in host memory, which training does not change. Waits for the device.
+
+    Collective with shards: one tensor at a time is gathered.
+    """
+    return {
+        name: whole(tensor.detach()).to("cpu", copy=True).contiguous() for name, tensor in tensors.items()
+    }

@@ -20,6 +20,7 @@ from dragoman.model.number_format import NumberFormat
 from dragoman.model.packing import on_device
 from dragoman.schedule import learning_rate
 from dragoman.sync.exchange import Exchange
+from dragoman.sync.shards import whole
 from dragoman.sync.world import World
 from dragoman.train import memory, optimizer, stopping
 from dragoman.train.loss_scale import LossScale
@@ -66,13 +67,15 @@ class Stepper:
         self._loss_scale.unscale_(state.optimizer)
         limit = config.clip_norm or math.inf
         # Ranks that exchanged gradients have the same ones, so they make the same decision.
-        norm_on_device = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
+        # With shards each rank knows the norm of its part; the whole one is collective.
+        norm_on_device = whole(torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit))
         scale_on_device = self._loss_scale.updated(norm_on_device)
         if upcoming:
             self._load_ahead(upcoming())
         read = torch.stack((norm_on_device, loss_on_device, scale_on_device))
         norm, loss_sum, scale = read.tolist()  # the only wait for the device
         self._phases.move(self._exchange.exposed_seconds(), "backward", "exchange")
+        self._phases.move(self._exchange.exposed_in_forward(), "forward", "exchange")
         if (is_finite := math.isfinite(norm)) and self._tokens(batch):
             state.optimizer.step()
         is_rescaled = self._loss_scale.was_lowered(scale)
@@ -117,6 +120,11 @@ class Stepper:
         self._exchange.settle(lambda: self._forward(part._replace(rows=part.rows[:1])))
         self._phases.discard()
 
+    @property
+    def can_compute_alone(self) -> bool:
+        """Can a step be computed without its exchange?"""
+        return not self._exchange.in_lockstep
+
     def seconds_without_exchange(self, batch: StepBatch) -> float:
         """Seconds of this rank's forward and backward with nothing sent. The gradients are thrown away."""
         with suppress(_OutOfMemory):  # the real step handles it
@@ -137,15 +145,16 @@ class Stepper:
                 print(f"rank {rank}: out of memory; microbatches are now split into {split} parts")
 
     def _try_to_accumulate(self, batch: StepBatch, exchanging: bool = True) -> Tensor:
-        parts = self._parts(batch)
+        parts, in_lockstep = self._parts(batch), self._exchange.in_lockstep
         total = torch.zeros((), device=self._world.device)
         for number, part in enumerate(parts):
             is_last = exchanging and number == len(parts) - 1
             with self._exchange.microbatch(is_last):
-                with _MemoryErrors(len(part.rows) > 1):
+                can_begin_again = len(part.rows) > 1 and not in_lockstep
+                with _MemoryErrors(can_begin_again, is_exchanging=in_lockstep):
                     loss = self._forward(part)
                 self._phases.begin("backward")
-                with _MemoryErrors(not is_last and len(part.rows) > 1, is_exchanging=is_last):
+                with _MemoryErrors(can_begin_again and not is_last, is_exchanging=is_last or in_lockstep):
                     # Ranks and microbatches have different numbers of target tokens. DDP averages over ranks,
                     # so multiplying by their number and dividing once by all their tokens weighs every token
                     # equally.
@@ -162,7 +171,14 @@ class Stepper:
 
     def _parts(self, batch: StepBatch) -> list[_Part]:
         """This rank's share. A rank without one computes a part of weight 0, as all must exchange."""
-        mine = batch.share(self._world.rank, self._world.size)
+        parts = self._parts_of(batch, self._world.rank)
+        if self._exchange.in_lockstep:
+            most = max(len(self._parts_of(batch, rank)) for rank in range(self._world.size))
+            parts += [parts[0]._replace(rows=parts[0].rows[:1], weight=0.0)] * (most - len(parts))
+        return parts
+
+    def _parts_of(self, batch: StepBatch, rank: int) -> list[_Part]:
+        mine = batch.share(rank, self._world.size)
         weight = 1.0 if mine else 0.0
         state = self._state
         parts = []

@@ -1,11 +1,13 @@
 """Hosts that are too small or too slow for the run are named."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dragoman.config import Train, Training
+from dragoman import config
+from dragoman.config import Sync, Train, Training
 from dragoman.cost.capability import AskedPrecision, Capability
 from dragoman.doctor import capacity, gpus
 from dragoman.doctor.facts import Gpu, GpuFacts, OtherProgram, UsableGpu
@@ -62,6 +64,19 @@ def test_memory_that_is_taken_by_something_else_warns() -> None:
     check = only(capacity.memory([host(0), busy], NEEDS), "warning")
     assert not lacking(check.value, "2 GB", "64 GB", "1 rank", "2.87 GB")
     assert not lacking(check.advice, "data.split=2", "train.recompute=true")
+
+
+def test_a_model_that_fits_no_rank_fits_when_ranks_share_it() -> None:
+    xl = config.load(Training, config.located(Path("transformer-xl")))
+    shared = needs.of(xl, vocabulary=32_768, sentence_tokens=30.0)
+    plain = needs.of(xl.model_copy(update={"sync": Sync()}), vocabulary=32_768, sentence_tokens=30.0)
+    assert shared.parameters == plain.parameters == pytest.approx(1e9, rel=0.01)
+    assert shared.state_bytes(8) == plain.state_bytes(8) / 8 == pytest.approx(2e9, rel=0.01)
+    assert shared.rank_bytes(8) > shared.state_bytes(8) + 4e9, "an evaluation needs all weights"
+    small = Gpu(name="A10", memory_bytes=24 * 10**9, free_bytes=15 * 10**9)
+    card = host(0, gpus=with_gpus(listed=[small] * 8, usable=[usable()] * 8), ranks=8)
+    assert capacity.memory([card], shared)[0].status == "ok"
+    assert "sync.mode=sharded" in only(capacity.memory([card], plain), "warning").advice
 
 
 def test_more_ranks_than_cores_warn() -> None:
@@ -217,4 +232,4 @@ def test_the_needs_of_transformer_base_are_about_what_it_takes() -> None:
     assert 2.7e9 < wanted.activation_bytes < 3.3e9
     again = needs.of(Training(train=Train(recompute=True)), vocabulary=32_768, sentence_tokens=30.0)
     assert 0.3e9 < again.activation_bytes < 0.6e9
-    assert (again.state_bytes, again.step_flops) == (wanted.state_bytes, wanted.step_flops)
+    assert (again.state_bytes(), again.step_flops) == (wanted.state_bytes(), wanted.step_flops)

@@ -53,7 +53,7 @@ class Run:
     counted_bytes: float | None = None  # per step and host, at the edges of steps; None: an older run
     counted_cores: Sequence[float] | None = None  # of the CPU time that each rank wanted, what it got
     nic_span: float = 1.0  # seconds that a row of the counters stands for
-    mode: str = "allreduce"  # or diloco
+    mode: str = "allreduce"  # or sharded, or diloco
     exchange_every: int = 1  # steps, for DiLoCo
     shape: str = "allreduce"  # or hierarchical
     wire: str = "fp32"  # or bf16

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dragoman.cost.step import ring_bytes
+from dragoman.explain import device
 from dragoman.explain.bounds_from_link import bounds
 from dragoman.explain.mismatches import byte_mismatches, mismatch_numbers
 from dragoman.explain.network import explain
@@ -318,3 +320,22 @@ def test_computing_that_slows_down_is_no_change_of_the_network() -> None:
     for name in ("forward_mean", "forward_least", "forward_most", "seconds"):
         records.steps[name][250:] += 0.9
     assert "changes" not in explain(records).numbers
+
+
+SHARDS = {"mode": "sharded", "shape": "hierarchical"}
+
+
+def test_shards_are_advised_only_what_goes_with_them() -> None:
+    finding = explain(build.records(exchange=3, **SHARDS))
+    assert finding.verdict == "bottleneck"
+    assert finding.numbers["expected_bytes_per_step_per_host"] == ring_bytes(2, 4 * build.PARAMETERS)
+    assert finding.advice and not [text for text in finding.advice if "sync." in text]
+
+
+def test_how_long_shards_wait_on_gpus_is_not_guessed() -> None:
+    records = build.records(exchange=3, gpu_watts=200.0, probes=False, **SHARDS)
+    assert "exposed_share" not in explain(records).numbers
+    assert device.explain(records).confidence != "measured"
+    on_cpus = build.records(exchange=3, probes=False, **SHARDS)
+    assert explain(on_cpus).numbers["exposed_share"] == pytest.approx(3 / 3.96, abs=0.03)
+    assert device.explain(on_cpus).verdict == "waiting_network"

@@ -57,6 +57,18 @@ def test_the_ring_of_several_ranks_per_host_leaves_each_host_once() -> None:
     assert hierarchical.costs["value"].wire_bytes == pytest.approx(gradients)
 
 
+def test_shards_pay_inside_a_host_for_every_microbatch() -> None:
+    way = ExchangeWay(mode="sharded", shape="hierarchical")
+    pace = replace(build.pace(), drag_seconds_per_byte=Estimate.exactly(1e-6))
+    weights = 4 * build.work().parameters
+    one_host = Forecast(build.work(), pace, Cluster(1, 2, None), way)
+    assert one_host.costs["value"].wire_bytes == 0
+    inside = 1e-6 * 4 * 1.5 * weights  # a rank has 4 microbatches, and sends half of the weights three times
+    assert one_host.step_parts["exchange"].value == pytest.approx(inside)
+    two_hosts = Forecast(build.work(), pace, Cluster(2, 2, build.link(1e9)), way)
+    assert two_hosts.costs["value"].wire_bytes == weights, "a ring of two hosts"
+
+
 @pytest.mark.parametrize("bits", [1e6, 3e6, 1e7, 1e8])
 def test_overlap_is_what_auto_expects_of_it(bits: float) -> None:
     """The closed form against bucket after bucket, as `sync.mode = "auto"` reckons."""

@@ -16,11 +16,12 @@ from dragoman.config import Training
 from dragoman.data.batches import Batches, Lookahead, StepSize
 from dragoman.data.store import DataSet
 from dragoman.errors import DragomanError
-from dragoman.exchange_way import ExchangeWay
+from dragoman.exchange_way import open_ways
 from dragoman.measure.phases import Phases
 from dragoman.model import Transformer
+from dragoman.sync import choice, shards
 from dragoman.sync import world as worlds
-from dragoman.sync.allreduce import AllReduce
+from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 from dragoman.train import optimizer
 from dragoman.train.state import State, StepOutcome
@@ -33,6 +34,11 @@ Forward = Callable[..., Tensor]
 MOST_ROWS = 4  # that fit into the pretended memory; a microbatch of the task has more
 
 
+def together(world: World) -> Topology:
+    """All ranks on one host."""
+    return Topology(["here"], [0] * world.size, ["lo"])
+
+
 class Bench:
     """All that a step needs."""
 
@@ -41,10 +47,14 @@ class Bench:
         data_set = DataSet(data)
         torch.manual_seed(filled.train.seed)
         self.model = Transformer(filled.model, len(data_set.tokenizer), filled.train.recompute)
+        if filled.sync.mode == "sharded":
+            shards.shard(self.model, world, together(world))
         self.state = State(filled, self.model, optimizer.build(self.model, filled.train))
         size = StepSize(filled.data.step, filled.data.microbatch, filled.data.unit)
         self.batches = Batches(data_set, size, filled.train.seed)
-        self.exchange = AllReduce(self.model, world, ExchangeWay())
+        topology = together(world)
+        (way,) = open_ways(filled.sync, topology.rank_hosts)
+        self.exchange = choice.build(self.model, world, topology, way, filled.sync)
         self.stepper = Stepper(self.state, self.exchange, self.batches, world, Phases())
 
     def settle(self) -> None:
