@@ -158,7 +158,9 @@ def join(timeout_seconds: float) -> Iterator[World]:
     kernels.avoid_cudnn_attention()
     if "GLOO_SOCKET_IFNAME" not in os.environ:
         _check_meeting_point(meeting_point, is_shared=size > local_size)
-    store = _store(rank, size, timeout)
+    # torchrun keeps the store when it starts ranks again: what the earlier ones left there must not be found.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = dist.PrefixStore(f"attempt {attempt}", _store(rank, size, timeout))
     device = agree(store, rank, size, local_rank)  # collective
     on_gpu = device.type == "cuda"
     if not on_gpu:

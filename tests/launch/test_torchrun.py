@@ -1,5 +1,6 @@
 """Ranks started by plain torchrun, on each host by hand."""
 
+import socket
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -45,3 +46,13 @@ def test_torchrun_on_two_hosts_ends_with_the_bytes_of_two_local_workers(
     assert sent - sent_before > STEPS * 100_000, "the gradients went over the link"
     assert said.count(_TORCHRUN_TRUSTS) == 1
     assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)
+
+
+def test_ranks_that_torchrun_starts_again_do_not_meet_those_of_the_first_attempt() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1"]
+    words += ["--master-addr=127.0.0.1", f"--master-port={port}", "-m", "tests.launch.restarted"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=runs.WAIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["attempt 1: [3.0]"] * 2
