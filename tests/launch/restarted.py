@@ -1,4 +1,4 @@
-"""A rank that torchrun starts twice: the first attempt fails, and in the second rank 0 is the last to come."""
+"""A rank that torchrun starts twice: the first attempt fails; in the second, rank 0 is the last to come."""
 
 from __future__ import annotations
 
