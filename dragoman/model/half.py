@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dragoman.model.product import multiply_into
+
 
 def dtype_for(x: Tensor) -> torch.dtype | None:
     """The 16-bit type in which a GPU computes here; None on a CPU and in float32."""
@@ -39,13 +41,20 @@ def feedforward(
     return _FeedForward.apply(x_ND, inner.weight, inner.bias, outer.weight, outer.bias, rate, dtype)
 
 
+def _copies(tensors: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
+    """Copies in another type, made by one launch on a GPU."""
+    copies = [torch.empty_like(tensor, dtype=dtype) for tensor in tensors]
+    torch._foreach_copy_(copies, tensors)
+    return copies
+
+
 class _Branch(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x_ND: Tensor, weight_D: Tensor, bias_D: Tensor, epsilon: float, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
         with torch.autocast(x_ND.device.type, enabled=False):
-            rounded_ND, gain_D, shift_D = x_ND.to(dtype), weight_D.to(dtype), bias_D.to(dtype)
+            rounded_ND, (gain_D, shift_D) = x_ND.to(dtype), _copies([weight_D, bias_D], dtype)
             ctx.shape, ctx.type = list(weight_D.shape), x_ND.dtype
             normed_ND, *statistics = torch.native_layer_norm(rounded_ND, ctx.shape, gain_D, shift_D, epsilon)
         ctx.save_for_backward(rounded_ND, gain_D, shift_D, *statistics)
@@ -60,7 +69,7 @@ class _Branch(torch.autograd.Function):
             grad_normed_ND, rounded_ND, ctx.shape, *statistics, gain_D, shift_D, wanted
         )
         grad_x_ND = through_ND.to(ctx.type) if grad_ND is None else grad_ND + through_ND
-        return grad_x_ND, gain_grad_D.to(ctx.type), shift_grad_D.to(ctx.type), None, None
+        return grad_x_ND, *_copies([gain_grad_D, shift_grad_D], ctx.type), None, None
 
 
 class _AddDropped(torch.autograd.Function):
@@ -97,9 +106,8 @@ class _FeedForward(torch.autograd.Function):
     ) -> Tensor:
         ctx.types = x_ND.dtype, inner_FD.dtype
         with torch.autocast(x_ND.device.type, enabled=False):
-            x_ND, inner_FD, inner_F, outer_DF, outer_D = (
-                tensor.to(dtype) for tensor in (x_ND, inner_FD, inner_F, outer_DF, outer_D)
-            )
+            x_ND = x_ND.to(dtype)
+            inner_FD, inner_F, outer_DF, outer_D = _copies([inner_FD, inner_F, outer_DF, outer_D], dtype)
             kept_NF = torch._addmm_activation(inner_F, x_ND, inner_FD.t())
             if rate:
                 kept_NF, _ = torch.native_dropout(kept_NF, rate, True)
@@ -116,9 +124,9 @@ class _FeedForward(torch.autograd.Function):
         grad_NF = torch.ops.aten.threshold_backward(grad_NF, kept_NF, 0)
         return (
             (grad_NF @ inner_FD).to(of_input),
-            (grad_NF.t() @ x_ND).to(of_weight),
+            multiply_into(of_weight, grad_NF.t(), x_ND),
             grad_NF.sum(0, dtype=of_weight),
-            (grad_ND.t() @ kept_NF).to(of_weight),
+            multiply_into(of_weight, grad_ND.t(), kept_NF),
             grad_ND.sum(0, dtype=of_weight),
             None,
             None,

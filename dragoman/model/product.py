@@ -24,6 +24,10 @@ from torch import Tensor, nn
 _HAS_ONEDNN = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
 
 
+_CAN_WIDEN = hasattr(torch.ops.aten.mm, "dtype")  # since torch 2.8
+_WIDER = {(torch.bfloat16, torch.float32), (torch.float16, torch.float32)}
+
+
 def rounded_rows(rows: int, device: torch.device) -> int:
     """The number of rows; on a CPU rounded up by at most 6 %, to one of 16 sizes per power of two."""
     if device.type != "cpu":
@@ -35,6 +39,13 @@ def rounded_rows(rows: int, device: torch.device) -> int:
 def multiply(left_MK: Tensor, right_KN: Tensor) -> Tensor:
     """left @ right, without a gradient. The factors are dense tensors or transposed views of dense ones."""
     return _onednn(left_MK, right_KN) if _suits_onednn(left_MK) else left_MK @ right_KN
+
+
+def multiply_into(dtype: torch.dtype, left_MK: Tensor, right_KN: Tensor) -> Tensor:
+    """left @ right in this type, without a gradient. A GPU sums in float32 and need not round first."""
+    if _CAN_WIDEN and left_MK.is_cuda and (left_MK.dtype, dtype) in _WIDER:
+        return torch.mm(left_MK, right_KN, out_dtype=dtype)
+    return multiply(left_MK, right_KN).to(dtype)
 
 
 def add_product_(total_MN: Tensor, left_MK: Tensor, right_KN: Tensor) -> None:
@@ -51,6 +62,8 @@ class Linear(nn.Linear):
     def forward(self, x_NI: Tensor) -> Tensor:
         if torch.is_grad_enabled() and _suits_onednn(x_NI) and not torch.is_autocast_enabled("cpu"):
             return _Linear.apply(x_NI, self.weight, self.bias)
+        if x_NI.is_cuda and torch.is_autocast_enabled("cuda") and self.bias is None:
+            return HalfLinear.apply(x_NI, self.weight, torch.get_autocast_dtype("cuda"))
         return F.linear(x_NI, self.weight, self.bias)
 
 
@@ -66,6 +79,23 @@ class _Linear(torch.autograd.Function):
         x_NI, weight_OI = ctx.saved_tensors
         grad_bias_O = grad_NO.sum(0) if ctx.has_bias else None
         return _onednn(grad_NO, weight_OI), _onednn(grad_NO.t(), x_NI), grad_bias_O
+
+
+class HalfLinear(torch.autograd.Function):
+    """As under autocast, but the gradient of the weight stays as it is summed, in float32."""
+
+    @staticmethod
+    def forward(ctx: Any, x_NI: Tensor, weight_OI: Tensor, dtype: torch.dtype) -> Tensor:
+        ctx.types = x_NI.dtype, weight_OI.dtype
+        x_NI, weight_OI = x_NI.to(dtype), weight_OI.to(dtype)
+        ctx.save_for_backward(x_NI, weight_OI)
+        return x_NI @ weight_OI.t()
+
+    @staticmethod
+    def backward(ctx: Any, grad_NO: Tensor) -> tuple[Tensor, Tensor, None]:
+        x_NI, weight_OI = ctx.saved_tensors
+        of_input, of_weight = ctx.types
+        return (grad_NO @ weight_OI).to(of_input), multiply_into(of_weight, grad_NO.t(), x_NI), None
 
 
 def _suits_onednn(x: Tensor) -> bool:

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.model import product
-from dragoman.model.product import Linear, add_product_, multiply, rounded_rows
+from dragoman.model.product import HalfLinear, Linear, add_product_, multiply, rounded_rows
 
 CPU = torch.device("cpu")
 LEFT, RIGHT = torch.randn(37, 24), torch.randn(24, 53)
@@ -54,6 +54,16 @@ def test_training_multiplies_by_onednn_and_a_search_does_not(monkeypatch: pytest
     assert not shapes
     layer(LEFT.clone().requires_grad_()).sum().backward()
     assert shapes == [(37, 24, 53), (37, 53, 24), (53, 37, 24)]
+
+
+def test_a_linear_layer_in_16_bits_has_torchs_gradients() -> None:
+    x, weight = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((7, 5), (3, 5)))
+    assert torch.autograd.gradcheck(lambda x, weight: HalfLinear.apply(x, weight, torch.float64), (x, weight))
+    rounded = HalfLinear.apply(x.float(), weight.float(), torch.bfloat16)
+    assert rounded.dtype == torch.bfloat16
+    torch.testing.assert_close(rounded.double(), x @ weight.t(), rtol=0.05, atol=0.05)
+    for gradient in torch.autograd.grad(rounded.sum(), (x, weight)):
+        assert gradient.dtype == torch.float64
 
 
 def test_a_linear_layer_follows_autocast() -> None:
