@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of programs: where bytecode may not be kept, each compiles our modules again (0.4 s).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: env demo test golden check format bench mutants clean
+.PHONY: env demo test golden check format bench gpu-test mutants clean
 
 env: $(VENV)/.installed
 
@@ -48,6 +48,10 @@ bench: env
 	$(BIN)/python benchmarks/parts.py configs/transformer-base.toml --data build/speed/base/data --repeat 3 --steps 1
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/serve.py
+
+# Minutes on one or two GPUs, and a page to paste into an issue; benchmarks/gpu.md. Without a GPU: smaller, on the CPU.
+gpu-test: env
+	$(BIN)/python tools/gpu_test.py
 
 # Not in continuous integration: an hour. What survives is listed in tools/mutants.txt.
 mutants: env
