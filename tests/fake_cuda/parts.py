@@ -69,6 +69,8 @@ class Steps:
 
     def __init__(self, settings: Training, vocabulary: int = VOCABULARY, pairs: int = 64) -> None:
         self.model = model(settings.model, vocabulary)
+        for layer in self.model.layers:
+            layer.recompute = settings.train.recompute
         self.state = State(settings, self.model, optimizer.build(self.model, settings.train))
         self._pairs, self._target_tokens = pairs, microbatch(pairs, vocabulary=vocabulary).target_tokens
         batches = _SameBatches(pairs, vocabulary)

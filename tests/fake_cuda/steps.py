@@ -20,10 +20,12 @@ SMALL = Model(width=64, heads=2, encoder_layers=1, decoder_layers=1, feedforward
 _CARDS = {"fp32": (8, 0), "bf16": (8, 0), "fp16": (7, 5)}  # an A100, and a T4
 
 
-def left_by(precision: str, optimizer: str, clip_norm: float) -> dict[str, Any]:
+def left_by(precision: str, optimizer: str, clip_norm: float, recompute: bool = False) -> dict[str, Any]:
     """Two steps of a small model: the kinds of tensors that they left, and the waits of the second."""
     settings = Training(
-        model=SMALL, train=Train(precision=precision, optimizer=optimizer, clip_norm=clip_norm), data=Data()
+        model=SMALL,
+        train=Train(precision=precision, optimizer=optimizer, clip_norm=clip_norm, recompute=recompute),
+        data=Data(),
     )
     with card.pretended(_CARDS[precision]) as counts:
         steps = Steps(settings, vocabulary=500, pairs=8)
@@ -70,5 +72,6 @@ if __name__ == "__main__":
         f"{precision} {optimizer} clip {clip}": left_by(precision, optimizer, clip)
         for precision, optimizer, clip in product(PRECISIONS, OPTIMIZERS, CLIPS)
     }
+    left |= {f"{precision} recompute": left_by(precision, "adam", 1.0, True) for precision in PRECISIONS}
     costs = {precision: cost(precision) for precision in PRECISIONS}
     print(json.dumps({"left": left, "cost": costs | {"bf16 muon": cost("bf16", "muon")}}))

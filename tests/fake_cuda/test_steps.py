@@ -18,6 +18,7 @@ _BUDGET = {
     "bf16 muon": {"microbatch": (891, 81), "rest of a step": (496, 3)},
 }
 _ALL = [f"{precision} {name} clip {clip}" for precision, name, clip in product(PRECISIONS, OPTIMIZERS, CLIPS)]
+_ALL += [f"{precision} recompute" for precision in PRECISIONS]
 
 
 @pytest.fixture(scope="module")
