@@ -18,6 +18,7 @@ from dragoman.sync import shards
 from dragoman.sync import world as worlds
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
+from tests import ranks
 from tests.facts import lacking, raising
 from tests.train import hosts, runs
 from tests.train.conftest import Made
@@ -162,6 +163,22 @@ def test_hosts_with_different_numbers_of_ranks_are_refused_before_anything_is_wr
     assert result.returncode == 1
     assert not lacking(result.stderr, "sync.mode=sharded", "a 2", "b 1")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_gradient_that_overflows_in_one_part_skips_the_step_on_every_rank(task: Task) -> None:
+    """In fp16, whose loss is scaled: only rank 1 has the row that is not finite."""
+    plain, sharded = (
+        [rank.answers() for rank in ranks.each("tests.train.scaled_ranks", [task.data, task.config, mode], 2)]
+        for mode in ("allreduce", "sharded")
+    )
+    assert sharded[0] == sharded[1]
+    assert [step["is_rescaled"] for step in sharded[0]] == [False, True, False]
+    assert not any(step["is_bad"] for step in sharded[0])
+    for one, other in zip(sharded[0], plain[0], strict=True):
+        assert one["scale"] == other["scale"]
+        assert (one["loss"], one["weights"]) == pytest.approx((other["loss"], other["weights"]), rel=1e-4)
+    first, second, third = (step["weights"] for step in sharded[0])
+    assert first == second != third
 
 
 def test_out_of_memory_ends_the_run_with_advice_as_other_ranks_are_in_the_middle_of_the_step(
