@@ -60,6 +60,12 @@ def test_flops_share_is_of_the_measured_peak() -> None:
     assert "flops_share" not in explain(build.records(changes={"flops_per_step": None})).numbers
 
 
+def test_the_evidence_names_the_number_format_of_the_peak() -> None:
+    words = "fp32 with products in TF32"
+    only(explain(build.records(changes={"precision": words})).evidence, "flops_share", words)
+    assert lacking(only(explain(build.records()).evidence, "flops_share"), "TF32") == ["TF32"]
+
+
 def beside(records: Records, **cores: float) -> Records:
     """Programs that used so many cores of host 0, at two looks."""
     names = list(cores) * 2
