@@ -1,4 +1,4 @@
-"""Steps on the pretended GPU with `train.deterministic`; prints their operators. Run by test_deterministic.py."""
+"""Steps on the pretended GPU with `train.deterministic`; prints their operators for test_deterministic.py."""
 
 from __future__ import annotations
 
