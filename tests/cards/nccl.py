@@ -12,6 +12,7 @@ import atexit
 import os
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -45,20 +46,12 @@ class LazyGroup(dist.ProcessGroup):
 
     def _set_sequence_number_for_group(self) -> None: ...
 
-    def allreduce(self, *arguments: Any) -> dist.Work:
-        return self._made().allreduce(*arguments)
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
 
-    def broadcast(self, *arguments: Any) -> dist.Work:
-        return self._made().broadcast(*arguments)
-
-    def allgather(self, *arguments: Any) -> dist.Work:
-        return self._made().allgather(*arguments)
-
-    def reduce(self, *arguments: Any) -> dist.Work:
-        return self._made().reduce(*arguments)
-
-    def barrier(self, *arguments: Any) -> dist.Work:
-        return self._made().barrier(*arguments)
+    @property
+    def group_name(self) -> str:
+        return self._name
 
     def shutdown(self) -> None:
         self._wait_for_all()
@@ -86,6 +79,17 @@ class LazyGroup(dist.ProcessGroup):
         except RuntimeError:  # gloo notices that a rank is gone; NCCL does not
             time.sleep(max(0.0, deadline - time.monotonic()))
             os._exit(WATCHDOG)
+
+
+def _collective(name: str) -> Callable[..., dist.Work]:
+    def call(self: LazyGroup, *arguments: Any) -> dist.Work:
+        return getattr(self._made(), name)(*arguments)
+
+    return call
+
+
+for _name in ("allreduce", "broadcast", "reduce", "allgather", "barrier"):
+    setattr(LazyGroup, _name, _collective(_name))
 
 
 def _interface() -> str:

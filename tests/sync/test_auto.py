@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+import torch
 
 from dragoman.config import Sync
 from dragoman.cost.step import buckets
 from dragoman.exchange_way import ExchangeWay
+from dragoman.sync import auto
+from dragoman.sync import world as worlds
 from dragoman.sync.auto import ComputedStep, Tried, bucket_sizes, expect, pick
 from tests.facts import lacking
 
@@ -71,6 +76,26 @@ def test_what_is_ready_last_is_never_hidden() -> None:
 def test_nothing_is_hidden_where_nothing_is_computed() -> None:
     expected = expect(ComputedStep(0.0, 0.0, BASE), tried(PLAIN, 0.01, latency_seconds=0.0), 25 * MIB)
     assert expected.step_seconds == pytest.approx(2.43, rel=0.01)
+
+
+class SlowAtFirst:
+    """A route whose first exchange connects the ranks: 5 s on a clock that stands still otherwise."""
+
+    def __init__(self, clock: list[float]):
+        self._clock = clock
+        self._seconds = iter([5.0, 0.02, 0.01])
+
+    def begin(self, gradients: torch.Tensor) -> Callable[[], None]:
+        self._clock[0] += next(self._seconds)
+        return lambda: None
+
+
+@pytest.mark.usefixtures("world_of_one")
+def test_connecting_the_ranks_is_no_part_of_an_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    with worlds.join(60) as world, monkeypatch.context() as patch:
+        clock = [0.0]
+        patch.setattr(auto.time, "perf_counter", lambda: clock[0])
+        assert auto._seconds(SlowAtFirst(clock), world, [MIB]) == {MIB: pytest.approx(0.01)}
 
 
 def test_tries_speak_for_sizes_between_and_beyond() -> None:

@@ -8,6 +8,7 @@ from testbed import Cluster
 from tests import ranks
 from tests.facts import lacking
 from tests.ranks import Ended
+from tests.sync.test_exchange import BF16
 
 
 def run(gpus: str, what: str) -> list[Ended]:
@@ -37,6 +38,15 @@ def test_the_interface_is_named_when_communicators_are_made_after_the_start() ->
         (answer,) = rank.answers()
         assert answer["made_at_start"] == 0
         assert answer["interfaces"] == ["lo", "lo"], "of the world and of a group"
+
+
+def test_every_way_of_exchanging_computes_the_mean_over_nccl() -> None:
+    """With its groups of some ranks, its threads, and communicators that are made in the middle of a step."""
+    words = ["a=0,a=1,b=2,b=3", "tests.sync.exchange_ranks", "2", "ways"]
+    for rank in ranks.each("tests.cards.rank", words, 4):
+        (ways,) = rank.answers()
+        assert len(ways) == 6
+        assert all(way["is_same_everywhere"] and way["distance"] < BF16 for way in ways.values())
 
 
 @pytest.mark.usefixtures("hosts_are_possible")
