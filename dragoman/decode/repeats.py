@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
 
 from dragoman.data.tokens import EOS
+from dragoman.model.packing import on_device
 
 
 def forbid_repeats(logits_RV: Tensor, tokens_RT: np.ndarray, size: int) -> None:
@@ -27,6 +28,6 @@ def forbid_repeats(logits_RV: Tensor, tokens_RT: np.ndarray, size: int) -> None:
     ]  # the last size - 1; if size is 1, none, and all match
     is_repeat_RW = (windows_RWS[:, :, :-1] == newest_R1S).all(2) & (windows_RWS[:, :, -1] != EOS)
     rows, places = np.nonzero(is_repeat_RW)
-    forbidden = windows_RWS[rows, places, -1]
     device = logits_RV.device
-    logits_RV[torch.from_numpy(rows).to(device), torch.from_numpy(forbidden).to(device)] = -torch.inf
+    forbidden = on_device(windows_RWS[rows, places, -1], device)
+    logits_RV[on_device(rows, device), forbidden] = -torch.inf

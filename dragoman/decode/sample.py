@@ -16,7 +16,7 @@ from dragoman.decode.engine import Options
 from dragoman.decode.repeats import forbid_repeats
 from dragoman.decode.search import Hypothesis, best_first
 from dragoman.model import Transformer
-from dragoman.model.packing import Lengths
+from dragoman.model.packing import Lengths, on_device, on_host
 
 
 @torch.no_grad()
@@ -41,15 +41,16 @@ def sample(
     totals_R, is_done_R = np.zeros(rows), np.zeros(rows, bool)
     ends_R = np.zeros(rows, np.int64)
     while not is_done_R.all():
-        newest_R = torch.from_numpy(tokens_RT[:, -1]).to(source_N.device)
+        newest_R = on_device(tokens_RT[:, -1], source_N.device)
         logits_RV = model.next_logits(newest_R, cache).float()
         if options.no_repeat_ngram:
             forbid_repeats(logits_RV, tokens_RT[:, 1:], options.no_repeat_ngram)
         log_p_RV = logits_RV.log_softmax(-1)
         drawn_R = _draw(log_p_RV, options.sample_top, options.sample_temperature)
-        scores_R = log_p_RV.gather(1, drawn_R[:, None])[:, 0].cpu().numpy()  # host-device wait
+        log_p_R = log_p_RV.gather(1, drawn_R[:, None])[:, 0]
+        scores_R, next_R = on_host(log_p_R, drawn_R)  # host-device wait
         totals_R += np.where(is_done_R, 0, scores_R)
-        tokens_RT = np.concatenate((tokens_RT, drawn_R.cpu().numpy()[:, None]), 1)
+        tokens_RT = np.concatenate((tokens_RT, next_R[:, None]), 1)
         ends_R += ~is_done_R
         is_done_R |= (tokens_RT[:, -1] == EOS) | (ends_R >= limits_R)
     drawn = [

@@ -21,7 +21,7 @@ from dragoman.data.tokens import BOS, EOS
 from dragoman.decode.engine import Options
 from dragoman.decode.repeats import forbid_repeats
 from dragoman.model import Cache, Transformer
-from dragoman.model.packing import Lengths
+from dragoman.model.packing import Lengths, on_device, on_host
 
 
 @dataclass(frozen=True)
@@ -112,15 +112,15 @@ class _Candidates:
 def _extend(model: Transformer, cache: Cache, live: _Live, beam: int, no_repeat_ngram: int) -> _Candidates:
     """Run the model for one token; returns the best 2 x beam continuations by summed log-probability."""
     device = model.embedding.weight.device
-    tokens_R = torch.from_numpy(live.tokens_BKT[:, :, -1].flatten()).to(device)
+    tokens_R = on_device(live.tokens_BKT[:, :, -1].flatten(), device)
     logits_RV = model.next_logits(tokens_R, cache).float()
     if no_repeat_ngram:
         forbid_repeats(logits_RV, live.tokens_BKT.reshape(len(logits_RV), -1)[:, 1:], no_repeat_ngram)
-    sums_RV = logits_RV.log_softmax(-1).add_(torch.from_numpy(live.scores_BK.reshape(-1, 1)).to(device))
+    sums_RV = logits_RV.log_softmax(-1).add_(on_device(live.scores_BK.reshape(-1, 1), device))
     vocabulary = sums_RV.shape[1]
     sums_BM = sums_RV.view(len(live.sentences), -1)
     best = sums_BM.topk(min(2 * beam, sums_BM.shape[1]))
-    scores_BM, indices_BM = best.values.cpu().numpy(), best.indices.cpu().numpy()  # host-device wait
+    scores_BM, indices_BM = on_host(best.values, best.indices)  # host-device wait
     parents_BM, next_BM = np.divmod(indices_BM, vocabulary)
     kept_BMT = np.take_along_axis(live.tokens_BKT, parents_BM[:, :, None], 1)
     return _Candidates(scores_BM, parents_BM, np.concatenate((kept_BMT, next_BM[:, :, None]), 2))
@@ -135,9 +135,9 @@ def _advance(cache: Cache, live: _Live, candidates: _Candidates, continues: np.n
     rows_R = (np.flatnonzero(continues)[:, None] * live.scores_BK.shape[1] + parents_BK).flatten()
     device = cache.memory[0][0].device
     if not continues.all():
-        cache.keep_sentences(torch.from_numpy(np.flatnonzero(continues)).to(device))
+        cache.keep_sentences(on_device(np.flatnonzero(continues), device))
     if not np.array_equal(rows_R, np.arange(live.scores_BK.size)):  # greedy search never reorders
-        cache.keep_rows(torch.from_numpy(rows_R).to(device))
+        cache.keep_rows(on_device(rows_R, device))
     return _Live(
         live.sentences[continues],
         np.take_along_axis(alive_BM[continues], order_BK, 1).astype(np.float32),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from dragoman.config import Evaluate
@@ -14,6 +13,7 @@ from dragoman.decode.engine import Options
 from dragoman.decode.sample import sample
 from dragoman.decode.search import Hypothesis, search
 from dragoman.model import Transformer
+from dragoman.model.packing import on_device
 
 _SENTENCES = 64  # translated at a time
 _HYPOTHESES = 1024  # kept at a time: each takes memory for a whole vocabulary
@@ -54,7 +54,7 @@ def hypotheses(
         if is_enough and is_enough():
             break
         batch = by_length[start : start + batch_rows]
-        source = torch.from_numpy(np.concatenate([rows[row] for row in batch])).to(device)
+        source = on_device(np.concatenate([rows[row] for row in batch]), device)
         ranked = _find(model, source, lengths[batch], options)
         for row, translations in zip(batch.tolist(), ranked, strict=True):
             results[row] = translations

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
@@ -94,7 +95,18 @@ def _patches(counts: Counts, capability: tuple[int, int]) -> Iterator[tuple[Any,
     yield torch.cuda, "Event", lambda **flags: _Event(counts, **flags)
     yield _foreach_utils, "_foreach_supported_types", [torch.Tensor, torch.nn.Parameter, FakeTensor]
     yield FakeTensor, "tolist", lambda tensor: tensor.cpu().tolist()  # its own reads element by element
+    yield Tensor, "numpy", _numpy(Tensor.numpy)
     yield grid, "F", _Functional(capability)
+
+
+def _numpy(real: Callable[[Tensor], np.ndarray]) -> Callable[[Tensor], np.ndarray]:
+    """Tensor.numpy, which makes a detached copy first: it must not become a fake one."""
+
+    def numpy(tensor: Tensor) -> np.ndarray:
+        with unset_fake_temporarily():
+            return real(tensor)
+
+    return numpy
 
 
 class _Functional:

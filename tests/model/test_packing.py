@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.model.packing import Packing
+from dragoman.model.packing import Packing, on_host
 
 HEADS, CHANNELS = 2, 3
 
@@ -63,3 +63,12 @@ def test_spare_rows_are_in_no_sentence_and_get_no_gradient() -> None:
     assert not rows.grad[4:].any()
     assert packing.fill(torch.tensor([7, 8, 9, 7])).tolist()[:4] == [7, 8, 9, 7]
     assert len(packing.positions_N) == len(packing.fill(torch.zeros(4))) == 6
+
+
+def test_what_the_host_reads_in_one_go_is_exact() -> None:
+    numbers = torch.tensor([[-torch.inf, 1 / 3, 3e38], [torch.nan, -1e-45, 0]])
+    indices = torch.tensor([[0, 2**53 - 1, 7], [1, 2, 3]])
+    read_numbers, read_indices = on_host(numbers, indices)
+    np.testing.assert_array_equal(read_numbers, numbers.numpy())
+    np.testing.assert_array_equal(read_indices, indices.numpy())
+    assert (read_numbers.dtype, read_indices.dtype) == (np.float32, np.int64)
