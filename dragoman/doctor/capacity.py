@@ -83,7 +83,7 @@ def ranks(hosts: Sequence[HostFacts]) -> list[Check]:
 
 def gpus(hosts: Sequence[HostFacts]) -> list[Check]:
     """Can every rank use a GPU, and are the drivers the same? No checks if no host has a GPU."""
-    if not any(host.gpus.listed for host in hosts):
+    if not any(host.gpus.listed or host.gpus.usable for host in hosts):
         return []
     checks = [_gpus_of(host) for host in hosts]
     drivers = [(host, host.gpus.driver) for host in hosts if host.gpus.driver]
@@ -150,22 +150,31 @@ def cores(hosts: Sequence[HostFacts]) -> list[Check]:
 
 def _memory_of(host: HostFacts) -> tuple[float, float, int]:
     """Total and available memory, and the ranks that share it: one per GPU, all on a host without GPUs."""
-    if host.gpus.usable:
+    if host.gpus.usable and host.gpus.listed:
         smallest = min(host.gpus.listed, key=lambda gpu: gpu.free_bytes)
         return smallest.memory_bytes, smallest.free_bytes, 1
+    if host.gpus.usable:  # how much of it is free is not known
+        least = min(gpu.memory_bytes for gpu in host.gpus.usable)
+        return least, least, 1
     return host.memory_bytes, host.memory_available_bytes, host.ranks
 
 
 def _gpus_of(host: HostFacts) -> Check:
     facts = host.gpus
-    if not facts.listed:
+    if not facts.listed and not facts.usable:
         advice = "install NVIDIA's driver there, or leave the host out: the others would wait for its CPU"
         return Check("gpu", host.name, "error", "none; other hosts have some", advice)
     usable = len(facts.usable)
-    value = f"{usable} of {len(facts.listed)} usable: {facts.listed[0].name}, driver {facts.driver}"
+    first, driver = (facts.listed or facts.usable)[0], facts.driver or "not known"
+    value = f"{usable} of {max(usable, len(facts.listed))} usable: {first.name}, driver {driver}"
     if facts.cuda is None:
         advice = "install a torch with CUDA: this one computes on the CPU"
         return Check("gpu", host.name, "error", f"{value}; torch was built without CUDA", advice)
+    if not usable:
+        advice = (
+            f"check CUDA_VISIBLE_DEVICES, and install the driver that CUDA {facts.cuda} needs (docs/gpus.md)"
+        )
+        return Check("gpu", host.name, "error", f"{value}, torch is for CUDA {facts.cuda}", advice)
     if usable < host.ranks:
         advice = "start fewer ranks on this host, or check CUDA_VISIBLE_DEVICES"
         return Check("gpu", host.name, "error", f"{value}; {host.ranks} ranks need one each", advice)

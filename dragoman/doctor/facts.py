@@ -28,6 +28,7 @@ class UsableGpu(BaseModel):
 
     name: str
     capability: Capability
+    memory_bytes: int
 
 
 class GpuFacts(BaseModel):

@@ -10,27 +10,35 @@ from dragoman.doctor.facts import Gpu, GpuFacts, UsableGpu
 
 def inspect(nvml: Any = None, torch: Any = None) -> GpuFacts:
     """The GPUs; empty if there is no driver or no GPU. Tests can pass their own libraries."""
-    try:
-        nvml = nvml or import_module("pynvml")
-        nvml.nvmlInit()
-        handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
-        driver = _text(nvml.nvmlSystemGetDriverVersion())
-    except Exception:  # no package, no driver, no device: there is nothing to list
-        return GpuFacts()
+    driver, listed = _listed(nvml)
     torch = torch or import_module("torch")
+    if not listed and not torch.cuda.is_available():
+        return GpuFacts()
     return GpuFacts(
         driver=driver,
-        listed=[_gpu(nvml, handle) for handle in handles],
+        listed=listed,
         usable=_usable(torch.cuda) if torch.cuda.is_available() else [],
         cuda=torch.version.cuda,
         architectures=torch.cuda.get_arch_list(),
     )
 
 
+def _listed(nvml: Any) -> tuple[str | None, list[Gpu]]:
+    """The driver's version and its GPUs, by its library, which a container may lack."""
+    try:
+        nvml = nvml or import_module("pynvml")
+        nvml.nvmlInit()
+        handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
+        return _text(nvml.nvmlSystemGetDriverVersion()), [_gpu(nvml, handle) for handle in handles]
+    except Exception:  # no package, no driver, no device: there is nothing to list
+        return None, []
+
+
 def _usable(cuda: Any) -> list[UsableGpu]:
+    found = map(cuda.get_device_properties, range(cuda.device_count()))
     return [
-        UsableGpu(name=cuda.get_device_name(number), capability=cuda.get_device_capability(number))
-        for number in range(cuda.device_count())
+        UsableGpu(name=each.name, capability=(each.major, each.minor), memory_bytes=each.total_memory)
+        for each in found
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -69,7 +70,7 @@ def answers(uuids: Sequence[str], capability: tuple[int, int] = CAPABILITY) -> d
         "get_device_properties": properties,
         "get_device_name": lambda device=0: NAME,
         "get_device_capability": lambda device=0: capability,
-        "get_arch_list": lambda: [f"sm_{capability[0]}{capability[1]}"],
+        "get_arch_list": lambda: os.environ.get("PRETENDED_ARCHITECTURES", "sm_80").split(),
         "is_bf16_supported": lambda including_emulation=True: including_emulation or capability >= (8, 0),
         "max_memory_reserved": lambda device=0: 1 << 30,
         "synchronize": lambda device=0: None,
@@ -85,6 +86,7 @@ def gpus(uuids: Sequence[str]) -> None:
         setattr(torch.cuda, name, answer)
     if not uuids:
         return
+    torch.version.cuda = "13.0"
     nccl.stand_in()
     _let_parts_take_cpu_tensors()
     _OnCpu().__enter__()

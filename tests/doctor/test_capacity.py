@@ -24,7 +24,7 @@ CUDA_13 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
 
 
 def usable(name: str = "Tesla V100", capability: Capability = (7, 0)) -> UsableGpu:
-    return UsableGpu(name=name, capability=capability)
+    return UsableGpu(name=name, capability=capability, memory_bytes=32 * GIGABYTE)
 
 
 def with_gpus(**changes: Any) -> GpuFacts:
@@ -131,6 +131,7 @@ def test_hosts_without_gpus_hear_nothing_of_gpus() -> None:
         (with_gpus(usable=[usable()]), 1, "warning", [1, 2]),
         (with_gpus(usable=[usable()]), 2, "error", [1, 2, "2 ranks"]),
         (with_gpus(usable=[], cuda=None), 1, "error", [0, 2, "torch", "CUDA"]),
+        (with_gpus(usable=[], cuda="13.0"), 1, "error", [0, 2, "550.1", "13.0"]),
         (with_gpus(cuda="13.0", architectures=CUDA_13), 2, "error", ["Tesla V100", "sm_70", "13.0"]),
         (GpuFacts(), 1, "error", []),
     ],
@@ -195,6 +196,19 @@ def test_another_driver_warns() -> None:
     assert not lacking(check.value, "535.2", "h0", "550.1")
 
 
+ONE_V100 = SimpleNamespace(
+    cuda=SimpleNamespace(
+        is_available=lambda: True,
+        device_count=lambda: 1,
+        get_device_properties=lambda number: SimpleNamespace(
+            name="Tesla V100", major=7, minor=0, total_memory=32 * GIGABYTE
+        ),
+        get_arch_list=lambda: CUDA_12_6,
+    ),
+    version=SimpleNamespace(cuda="12.6"),
+)
+
+
 def test_gpus_are_listed_by_the_driver_and_counted_by_torch() -> None:
     nvml = SimpleNamespace(
         nvmlInit=lambda: None,
@@ -204,24 +218,25 @@ def test_gpus_are_listed_by_the_driver_and_counted_by_torch() -> None:
         nvmlDeviceGetName=lambda handle: "Tesla V100",
         nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=32 * GIGABYTE, free=31 * GIGABYTE),
     )
-    torch = SimpleNamespace(
-        cuda=SimpleNamespace(
-            is_available=lambda: True,
-            device_count=lambda: 1,
-            get_device_name=lambda number: "Tesla V100",
-            get_device_capability=lambda number: (7, 0),
-            get_arch_list=lambda: CUDA_12_6,
-        ),
-        version=SimpleNamespace(cuda="12.6"),
-    )
-    assert gpus.inspect(nvml, torch) == with_gpus(usable=[usable()])
+    assert gpus.inspect(nvml, ONE_V100) == with_gpus(usable=[usable()])
+
+
+def no_nvml() -> None:
+    raise RuntimeError("Driver/library version mismatch")
 
 
 def test_a_driver_that_fails_is_no_gpu() -> None:
-    def fail() -> None:
-        raise RuntimeError("Driver/library version mismatch")
+    assert gpus.inspect(SimpleNamespace(nvmlInit=no_nvml)) == GpuFacts()
 
-    assert gpus.inspect(SimpleNamespace(nvmlInit=fail)) == GpuFacts()
+
+def test_what_torch_may_use_is_checked_also_without_the_drivers_own_library() -> None:
+    """In a container that may compute, but has no NVML."""
+    found = gpus.inspect(SimpleNamespace(nvmlInit=no_nvml), ONE_V100)
+    assert found == with_gpus(usable=[usable()], listed=[], driver=None)
+    assert only(capacity.gpus([host(0, gpus=found, ranks=2)]), "error")
+    assert [check.status for check in capacity.gpus([host(0, gpus=found)])] == ["ok"]
+    check = capacity.memory([host(0, gpus=found, memory_bytes=GIGABYTE)], NEEDS)[0]
+    assert (check.status, lacking(check.value, "32 GB")) == ("ok", []), "not the host's memory"
 
 
 def test_the_needs_of_transformer_base_are_about_what_it_takes() -> None:

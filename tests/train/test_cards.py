@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from dragoman import config
+from dragoman.config import Training
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from tests import ranks
 from tests.cards import nccl, pretend
+from tests.facts import only
 from tests.train import runs
 from tests.train.conftest import Unbroken
 from tests.train.runs import Task
@@ -38,6 +41,28 @@ def test_two_gpus_follow_the_loss_curve_of_two_cpu_ranks(
     records = database.read(RunFolder(tmp_path).records)
     assert records.facts.device == pretend.NAME
     assert (records.phase("optimizer") > 0).all(), "by the card's clock"
+
+
+def test_two_gpus_settle_on_bf16_say_why_and_keep_it(task: Task, tmp_path: Path) -> None:
+    done = on_two_gpus("dragoman", task, tmp_path, "train.precision=auto", "train.stop_at=2")
+    assert done.returncode == 0, done.stderr
+    only(done.stdout.splitlines(), "parameters", "bf16")
+    facts = database.read(RunFolder(tmp_path).records).facts
+    assert facts.precision == facts.settings["train.precision"] == "bf16"
+    assert facts.precision_why
+    saved = config.load(Training, RunFolder(tmp_path).config)
+    assert saved.train.precision == "bf16"
+
+
+def test_gpus_that_torch_has_no_kernels_for_end_the_run_with_one_message(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRETENDED_ARCHITECTURES", "sm_90 sm_100")
+    done = on_two_gpus("dragoman", task, tmp_path / "run")
+    assert done.returncode == 1
+    only(done.stderr.splitlines(), "error: not started", pretend.NAME, "sm_80", "sm_90")
+    only(done.stderr.splitlines(), "try:", "pip install")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_rank_that_fails_is_heard_and_ends_the_run(task: Task, tmp_path: Path) -> None:
