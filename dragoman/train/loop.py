@@ -119,9 +119,7 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace, is_in
     if outcome.is_bad:
         run.view.say(f"step {state.step:,}: the gradient is not finite; the update was skipped")
     if outcome.is_rescaled:
-        run.view.say(
-            f"step {state.step:,}: the loss scale was too large for fp16; skipped with half the scale"
-        )
+        run.view.say(f"step {state.step:,}: too large a gradient for fp16; skipped, with half the loss scale")
     if is_interval:
         loss, tokens_per_second = pace.interval()
         run.curves.step(state.step, loss, outcome.learning_rate, outcome.gradient_norm, tokens_per_second)
