@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from dragoman.measure.records import Records  # noqa: E402
 from dragoman.rundir import RunFolder  # noqa: E402
 
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
+EXPECTED = ROOT / "benchmarks" / "gpu.md"
 RANK = str(ROOT / "tools" / "gpu_test_rank.py")
 FAILURE = "told to fail by gpu_test"
 # A few steps of several microbatches each, every one logged.
@@ -333,11 +335,20 @@ def base_speed(bench: Bench, workers: int) -> str:
     seconds = measured["step_seconds"]["value"]
     flops = format_units.flops(measured["flops_per_step"] / seconds / workers)
     found = f"{format_units.count(25_000 / seconds)} target tokens/s, {flops} per GPU"
-    if not gpu_types.named(bench.cards[0].name):
+    if (most := bound(bench.cards[0].name)) is None:
         return found
-    expected = answered([*words, "--gpu", bench.cards[0].name])[1]["step_seconds"]
-    low, high = (format_units.count(25_000 / expected[end]) for end in ("high", "low"))
-    return f"{found}; by the data sheet {low} to {high}"
+    share = format_units.share(25_000 / seconds / workers / most)
+    return f"{found}: {share} of the bound of {format_units.count(most)}"
+
+
+def bound(card: str) -> float | None:
+    """Target tokens per second at most on such a card, by the roofline in gpu.md; None if it is not there."""
+    kinds = gpu_types.named(card)
+    for line in EXPECTED.read_text().splitlines() if kinds else ():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if re.match(rf"{kinds[0].name}\b.*, (bf|fp)16$", cells[0]):
+            return float(cells[3].replace(",", ""))
+    return None
 
 
 def checks(bench: Bench, shortest: bool) -> Iterator[Check]:
