@@ -293,23 +293,21 @@ def _in_trouble(bench: Bench, trouble: str, notes: Path, words: list[str], ranks
 
 
 def kill_and_resume(bench: Bench) -> str:
-    """The bits of a run that was killed and resumed are those of one that was not."""
-    changes, last = ("train.deterministic=true",), 0
-    whole = bench.train("whole", *changes, workers=bench.most_ranks)
-    last = int(whole.steps["step"][-1])
-    half = last // 2 + 1
-    log = RunFolder(bench.folder / "pieces").log
-    words = [*DRAGOMAN, *bench.words("pieces", *changes), "--workers", str(bench.most_ranks)]
-    spoken(words, bench.cores(), until=lambda: log.exists() and f"step {half}/" in log.read_text())
-    pieces = bench.train("pieces", *changes, workers=bench.most_ranks)
-    if len(pieces.attempts) < 2 or pieces.attempts[1].first_step < 2:
-        raise Failed(f"not killed in the middle: attempts begin at {[a.first_step for a in pieces.attempts]}")
-    folders = [RunFolder(bench.folder / run).checkpoint(last) for run in ("whole", "pieces")]
-    for name in ("model.safetensors", "optimizer.safetensors"):
-        if len({(folder / name).read_bytes() for folder in folders}) > 1:
-            raise Failed(f"resumed at step {pieces.attempts[1].first_step}, but {name} differs")
+    """The bits of a run that was killed at its first checkpoint and resumed are those of one that was not."""
+    ranks, changes = bench.most_ranks, ("train.deterministic=true",)
+    whole = bench.train("whole", *changes, workers=ranks)
+    words = [*DRAGOMAN, *bench.words("pieces", *changes), "--workers", str(ranks)]
+    folders = [RunFolder(bench.folder / run) for run in ("whole", "pieces")]
+    spoken(words, bench.cores(), until=lambda: bool(folders[1].checkpoint_steps()))
+    pieces = bench.train("pieces", *changes, workers=ranks)
+    if len(pieces.attempts) < 2:
+        raise Failed("the run was over before it was killed")
     resumed = pieces.attempts[1].first_step
-    return f"killed after step {half}, resumed at {resumed}: the same bits{_cost(bench, whole)}"
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        last = int(whole.steps["step"][-1])
+        if len({(folder.checkpoint(last) / name).read_bytes() for folder in folders}) > 1:
+            raise Failed(f"resumed at step {resumed}, but {name} differs")
+    return f"killed, resumed at step {resumed}: the same bits{_cost(bench, whole)}"
 
 
 def _cost(bench: Bench, deterministic: Records) -> str:
