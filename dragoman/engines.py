@@ -9,9 +9,10 @@ from typing import Literal
 
 import torch
 
-from dragoman import temporary
+from dragoman import temporary, terminal
 from dragoman.checkpoint import saved_model
 from dragoman.checkpoint.saved_model import LoadedModel
+from dragoman.cost import capability
 from dragoman.data.parallel import cores
 from dragoman.decode.engine import CTRANSLATE2_FILE, Engine
 from dragoman.decode.torch_engine import TorchEngine
@@ -55,8 +56,21 @@ def load(
         return _converted(loaded, languages, precision, threads, model)
     torch.set_num_threads(threads or cores())
     kernels.avoid_cudnn_attention()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return TorchEngine(loaded.model.to(device), loaded.tokenizer, languages, model)
+    return TorchEngine(loaded.model.to(_device()), loaded.tokenizer, languages, model)
+
+
+def _device() -> torch.device:
+    """The first GPU if torch has kernels for it, else the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    own = torch.cuda.get_device_capability()
+    if capability.has_kernels(own, torch.cuda.get_arch_list()):
+        return torch.device("cuda")
+    terminal.warn(
+        f"note: this torch has no kernels for {torch.cuda.get_device_name()}: translating on the CPU\n"
+        f"  to use the GPU: {capability.torch_that_fits(own)}"
+    )
+    return torch.device("cpu")
 
 
 def _check_folder_fits(model: Path, engine: EngineName, average: int) -> None:

@@ -20,7 +20,7 @@ from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from tests.decode import models
 from tests.decode.models import SENTENCES, make_run
-from tests.facts import raising
+from tests.facts import lacking, raising
 
 BOTH = pytest.mark.parametrize("name", ["torch", "ctranslate2"])
 
@@ -248,3 +248,24 @@ def test_a_damaged_folder_is_reported_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "target.spm").write_bytes(b"nonsense")
     with raising(DataError, f"{tmp_path / 'source.spm'}:"):
         engines.load(tmp_path)
+
+
+def test_decoding_never_uses_cudnn_attention(run: Path) -> None:
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    load(run, "torch")
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+
+
+def test_a_gpu_that_torch_has_no_kernels_for_is_not_used_and_the_remedy_is_said(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answers = {
+        "is_available": lambda: True,
+        "get_device_capability": lambda: (7, 0),
+        "get_device_name": lambda: "Tesla V100",
+        "get_arch_list": lambda: ["sm_75", "sm_80"],
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(torch.cuda, name, answer)
+    assert load(run, "torch").translate(SENTENCES[:1], Options(beam=1))
+    assert not lacking(capfd.readouterr().err, "Tesla V100", "pip install", "cu126")

@@ -96,6 +96,7 @@ def test_hostile_text_is_shown_not_run() -> None:
     records.facts.hosts = [HOSTILE, HOSTILE]
     records.facts.gradient_interfaces = [HOSTILE, HOSTILE]
     records.facts.exchange_why = records.facts.device = records.facts.data_card["fingerprint"] = HOSTILE
+    records.facts.precision = records.facts.precision_why = HOSTILE
     records.attempts[0].reason = HOSTILE
     records.nics["interface"] = np.full(len(records.nics["interface"]), HOSTILE)
     records.facts.checkpoint_files = [{"name": HOSTILE, "bytes": 5, "purpose": HOSTILE}]
@@ -107,6 +108,13 @@ def test_hostile_text_is_shown_not_run() -> None:
     assert "img" not in names
     assert HOSTILE in Tags(html).text
     assert "<img" not in json.dumps(chart_data(html)["charts"])
+
+
+def test_the_page_names_the_number_format_and_what_chose_it() -> None:
+    records = build.rich(200)
+    records.facts.precision, records.facts.precision_why = "fp16 with loss scaling", "Tesla T4 on b"
+    text = Tags(page.render(records, build.findings())).text
+    assert not lacking(text, "fp16 with loss scaling", "Tesla T4 on b")
 
 
 def test_page_of_a_very_long_run_stays_small() -> None:
