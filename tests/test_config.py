@@ -211,3 +211,9 @@ def test_a_config_that_loads_also_starts(seed: int, timeout_seconds: float) -> N
     assert 1 <= timedelta(seconds=settings.sync.timeout_seconds).total_seconds() <= 7 * 86_400
     torch.manual_seed(settings.train.seed)
     np.random.default_rng(load(Preparation, None, [f"seed={seed}"]).seed)
+
+
+def test_no_shipped_config_names_a_number_format_that_some_gpus_lack() -> None:
+    shipped = sorted((Path(config.__file__).parent / "configs").glob("*.toml"))
+    assert shipped
+    assert {load(Training, path).train.precision for path in shipped} == {"auto"}

@@ -10,7 +10,9 @@ from dragoman import config
 from dragoman.config import Sync, Train, Training
 from dragoman.cost.capability import AskedPrecision, Capability
 from dragoman.doctor import capacity, gpus
+from dragoman.doctor import host as host_facts
 from dragoman.doctor.facts import Gpu, GpuFacts, OtherProgram, UsableGpu
+from dragoman.measure import probes
 from dragoman.plan import needs
 from tests.doctor.build import NEEDS, host, only
 from tests.facts import lacking
@@ -219,6 +221,15 @@ def test_gpus_are_listed_by_the_driver_and_counted_by_torch() -> None:
         nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=32 * GIGABYTE, free=31 * GIGABYTE),
     )
     assert gpus.inspect(nvml, ONE_V100) == with_gpus(usable=[usable()])
+
+
+def test_the_peak_is_measured_only_on_gpus_that_torch_has_kernels_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probes, "own_peak", lambda device: float(device.index))
+    both = [usable(), usable("H100", (9, 0))]
+    assert host_facts._peaks(with_gpus(usable=both, architectures=CUDA_13)) == [1.0]
+    assert host_facts._peaks(with_gpus(usable=both)) == [0.0, 1.0]
 
 
 def no_nvml() -> None:
