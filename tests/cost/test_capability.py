@@ -1,6 +1,7 @@
 """What a GPU can do, by its compute capability."""
 
 import pytest
+import torch
 
 from dragoman.cost import capability
 from dragoman.cost.capability import Capability
@@ -59,3 +60,34 @@ def test_tf32_multiplies_at_half_the_pace_of_bf16() -> None:
     (a100,) = named("A100")
     assert a100.reached_flops("tf32")[1] == a100.reached_flops("bf16")[1] / 2
     assert a100.reached_flops("fp32")[1] < a100.reached_flops("tf32")[1]
+
+
+# Graphics and data centre GPUs; those of Jetson boards need builds of their own.
+CARDS = [
+    (3, 7),
+    (5, 0),
+    (5, 2),
+    (6, 0),
+    (6, 1),
+    V100,
+    T4,
+    A100,
+    (8, 6),
+    (8, 9),
+    H100,
+    B200,
+    (10, 3),
+    (12, 0),
+    (12, 1),
+]
+
+
+@pytest.mark.parametrize("cuda", ["12.6", "13.0"])
+def test_torch_itself_knows_of_the_same_kernels_and_packages(cuda: str) -> None:
+    built_for = torch.cuda.PYTORCH_RELEASES_CODE_CC[cuda]["x86_64"]
+    architectures = [f"sm_{code}" for code in built_for]
+    for card in CARDS:
+        by_torch = any(torch.cuda._code_compatible_with_device(10 * card[0] + card[1], c) for c in built_for)
+        assert capability.has_kernels(card, architectures) == by_torch, card
+        if cuda == ("12.6" if "cu126" in capability.torch_that_fits(card) else "13.0") and card >= (5, 0):
+            assert by_torch, f"what is advised for {card} has no kernels for it"
