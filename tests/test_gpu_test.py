@@ -90,3 +90,13 @@ def test_the_bounds_are_those_of_the_page_on_gpus() -> None:
     assert bounds[0] > 10_000 and bounds == sorted(bounds) and len(set(bounds)) == 4
     assert gpu_test.bound("NVIDIA A10G") is None, "an A10 is no A100"
     assert gpu_test.bound("Pretended GPU") is None
+
+
+def test_auto_is_what_the_cards_of_the_ranks_can_do(tmp_path: Path) -> None:
+    cards = [usable("NVIDIA A100", (8, 0)), usable("Tesla T4", (7, 5))]
+    bench = Bench(tmp_path, tmp_path, cards)
+    assert [bench.automatic(), bench.automatic(2), Bench(tmp_path, tmp_path, []).automatic()] == [
+        "bf16", "fp16", "fp32"
+    ]  # fmt: skip
+    names = [check.name for check in gpu_test.checks(bench, shortest=True)]
+    assert {"auto, adam", "bf16, adam", "fp16, adam", "fp32, adam"} <= set(names)

@@ -112,9 +112,9 @@ class Bench:
     # The first losses of earlier checks, by run: until a step was skipped, as fp16 does to find its scale.
     losses: dict[str, np.ndarray] = field(default_factory=dict)
 
-    @property
-    def precision(self) -> str:
-        return capability.automatic([card.capability for card in self.cards])
+    def automatic(self, ranks: int = 1) -> str:
+        """What `train.precision=auto` must stand for."""
+        return capability.automatic([card.capability for card in self.cards[:ranks]])
 
     @property
     def settings(self) -> list[str]:
@@ -231,7 +231,9 @@ def learns(bench: Bench, precision: str, optimizer: str, workers: int = 1) -> st
     losses, bad = records.steps["loss"], int(np.nansum(records.steps["is_bad"]))
     if bad or not losses[-1] < losses[0]:
         raise Failed(f"loss {losses[0]:.3f} to {losses[-1]:.3f}, {bad} bad steps")
-    computed, wanted = records.facts.precision, bench.precision if precision == "auto" else precision
+    computed, wanted = records.facts.precision, precision
+    if precision == "auto":
+        wanted = bench.automatic(workers)
     if not computed.startswith(wanted):
         raise Failed(f"computed in {computed or 'an unknown format'}, not in {wanted}")
     _agree(bench, run, optimizer, ALIKE if computed == "fp32" else ALIKE_IN_HALF)
@@ -359,7 +361,7 @@ def checks(bench: Bench, shortest: bool) -> Iterator[Check]:
     yield Check("doctor", "no error", doctor)
     formats = ["auto"]
     if bench.cards:
-        formats += ["fp32", "fp16", *(["bf16"] if bench.precision == "bf16" else [])]
+        formats += ["fp32", "fp16", *(["bf16"] if bench.automatic() == "bf16" else [])]
     for precision in formats:
         yield Check(
             f"{precision}, adam", "loss falls", partial(learns, precision=precision, optimizer="adam")
