@@ -9,7 +9,7 @@ everywhere, which most CPUs emulate; here only GPUs with bf16 use it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -26,11 +26,14 @@ _QUINTIC = (3.4445, -4.7750, 2.0315)  # Jordan's: lifts small singular values fa
 
 
 class Muon(Optimizer):
-    """The Muon optimizer. Every rank computes all of it, as with Adam; docs/train.md gives the cost."""
+    """The Muon optimizer. Every rank computes all of it, as with Adam; docs/train.md gives the cost.
+
+    Operators for lists (`foreach`) take one launch on a GPU where one per matrix would take a hundred.
+    """
 
     def __init__(self, rows: dict[Tensor, int], rest: AdamW, weight_decay: float):
         """`rows` comes from `matrices`; `rest` updates all other parameters."""
-        # foreach: on a GPU, one kernel sets all gradients to 0 rather than one for each.
+        # foreach: also for setting gradients to 0
         super().__init__(list(rows), {"lr": 0.0, "weight_decay": weight_decay, "foreach": True})
         self._rows, self._rest = rows, rest
         self.param_groups += rest.param_groups  # a learning rate set here is set for both
@@ -44,30 +47,29 @@ class Muon(Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         self._rest.step()
         group = self.param_groups[0]
-        kept = 1 - group["lr"] * group["weight_decay"]
         together: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)  # by shape
-        for parameter in self._rows:
-            rows, direction = self._rows[parameter], self._direction(parameter)
+        for (parameter, rows), direction in zip(self._rows.items(), self._directions(), strict=True):
             for piece, along in zip(parameter.split(rows), direction.split(rows), strict=True):
                 together[piece.shape].append((piece, along))
+        torch._foreach_mul_(list(self._rows), 1 - group["lr"] * group["weight_decay"])
         for shape, pieces in together.items():
             updates = orthogonal(torch.stack([along for _, along in pieces]))
             scale = group["lr"] * _LIKE_ADAMS * max(shape) ** 0.5
-            for (piece, _), update in zip(pieces, updates, strict=True):
-                piece.mul_(kept).sub_(update, alpha=scale)
+            torch._foreach_sub_([piece for piece, _ in pieces], list(updates), alpha=scale)
 
-    def _direction(self, parameter: Tensor) -> Tensor:
-        """The direction of an update: Nesterov's momentum."""
-        state = self.state[parameter]
-        if not state:
-            state |= {
+    def _directions(self) -> Sequence[Tensor]:
+        """The direction of each matrix' update: Nesterov's momentum."""
+        for parameter in self._rows.keys() - self.state.keys():
+            self.state[parameter] = {
                 "step": torch.zeros((), device=parameter.device),
                 "exp_avg": torch.zeros_like(parameter),
             }
-        state["step"] += 1
-        assert parameter.grad is not None
-        state["exp_avg"].lerp_(parameter.grad, 1 - MOMENTUM)
-        return parameter.grad.lerp(state["exp_avg"], MOMENTUM)
+        states = [self.state[parameter] for parameter in self._rows]
+        gradients = [parameter.grad for parameter in self._rows if parameter.grad is not None]
+        momenta = [state["exp_avg"] for state in states]
+        torch._foreach_add_([state["step"] for state in states], 1)
+        torch._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
+        return torch._foreach_lerp(gradients, momenta, MOMENTUM)
 
 
 def matrices(model: Transformer) -> Iterator[tuple[Tensor, int]]:
@@ -90,4 +92,4 @@ def orthogonal(stacked: Tensor) -> Tensor:
     for _ in range(_ITERATIONS):
         squared = x @ x.mT
         x = a * x + torch.baddbmm(squared, squared, squared, beta=b, alpha=c) @ x
-    return x
+    return x.to(stacked.dtype)

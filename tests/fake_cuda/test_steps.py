@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests import fake_cuda
-from tests.fake_cuda.steps import CLIPS, OPTIMIZERS, PRECISIONS
+from tests.fake_cuda.steps import CLIPS, OPTIMIZERS, OTHER_CARDS, PRECISIONS
 
 # Operators launched for transformer-base, and those among them that only change a number format. A microbatch
 # has 64 pairs of 10 to 39 tokens per side; gradients are clipped. On a fast card the host may take longer to
@@ -15,10 +15,11 @@ _BUDGET = {
     "fp32": {"microbatch": (746, 0), "rest of a step": (14, 0)},
     "bf16": {"microbatch": (891, 81), "rest of a step": (14, 0)},
     "fp16": {"microbatch": (910, 80), "rest of a step": (23, 2)},
-    "bf16 muon": {"microbatch": (891, 81), "rest of a step": (496, 3)},
+    "bf16 muon": {"microbatch": (891, 81), "rest of a step": (116, 6)},
 }
 _ALL = [f"{precision} {name} clip {clip}" for precision, name, clip in product(PRECISIONS, OPTIMIZERS, CLIPS)]
 _ALL += [f"{precision} recompute" for precision in PRECISIONS]
+_ALL += OTHER_CARDS
 
 
 @pytest.fixture(scope="module")
