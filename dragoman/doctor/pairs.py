@@ -90,7 +90,7 @@ def exchange(
     if not needs or not rates:
         return []
     rank_hosts = [number for number, host in enumerate(hosts) for _ in range(host.ranks)]
-    nbytes = bytes_per_host(rank_hosts, needs.gradient_bytes)
+    nbytes = bytes_per_host(rank_hosts, needs.gradient_bytes, is_hierarchical=needs.gathered is not None)
     wire_seconds = 8 * nbytes / min(rates)
     value = f"each host sends {format_units.size(nbytes)} per step, "
     value += f"{format_units.seconds(wire_seconds)} on the slowest link"

@@ -13,12 +13,14 @@ HOSTS = (1, 2, 4, 8)
 LINKS = (1e9, 10e9, 100e9)  # bits per second, as ordered
 LARGER_STEP = 4  # times the tokens
 # By name: how gradients travel, and the tokens of a step as a multiple of the config's.
-WAYS = {
+_WAYS = {
     "fp32": (ExchangeWay(), 1),
     "bf16": (ExchangeWay(wire="bf16"), 1),
     f"{LARGER_STEP} x accumulation": (ExchangeWay(), LARGER_STEP),
     f"DiLoCo {LOCAL_STEPS}": (ExchangeWay(mode="diloco", steps_per_round=LOCAL_STEPS), 1),
 }
+_SHARDED = ExchangeWay(mode="sharded", shape="hierarchical")
+_SHARDED_WAYS = {"sharded": (_SHARDED, 1), f"{LARGER_STEP} x accumulation": (_SHARDED, LARGER_STEP)}
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,11 @@ class AlternativePlan:
 
 
 def alternatives(base: Forecast) -> list[AlternativePlan]:
-    """All combinations of hosts, link and way. The link given or measured is added to those on sale."""
+    """All combinations of hosts, link and way. The link given or measured is added to those on sale.
+
+    A sharded model stays so: it may fit in no other way.
+    """
+    ways = _SHARDED_WAYS if base.way.is_sharded else _WAYS
     links = [PlannedLink.ordered(bits) for bits in LINKS]
     planned = base.cluster.link
     if planned and planned.name not in [link.name for link in links]:
@@ -56,8 +62,8 @@ def alternatives(base: Forecast) -> list[AlternativePlan]:
             cluster = Cluster(hosts, base.cluster.workers, link)
             combinations += [
                 AlternativePlan(name, replace(base, cluster=cluster, way=way, tokens=tokens))
-                for name, (way, tokens) in WAYS.items()
-                if cluster.ranks > 1 or name == "fp32"
+                for number, (name, (way, tokens)) in enumerate(ways.items())
+                if cluster.ranks > 1 or number == 0  # one rank exchanges nothing
             ]
     return combinations
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from dragoman import format_units, terminal
 from dragoman.explain.counterfactual import NEGLIGIBLE
 from dragoman.plan import alternatives
-from dragoman.plan.alternatives import WAYS, AlternativePlan
+from dragoman.plan.alternatives import AlternativePlan
 from dragoman.plan.document import memory
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast
@@ -33,6 +33,14 @@ _NARROWING = {
     "computing": "measure it with --calibrate on one such machine, or --from RUN after a short run there",
     "exchange": "measure the link with --from RUN after a short run on such machines",
 }
+_MARKS = (
+    "Only fp32 and bf16 are compared for the marks. Accumulation makes a quarter of the updates, and "
+    "DiLoCo's replicas train apart between exchanges: the same tokens teach the model something else."
+)
+_SHARDED_MARKS = (
+    "Accumulation is not compared for the marks: it makes a quarter of the updates, so the same tokens teach "
+    "the model something else."
+)
 _SHORT_RUN = "measure it with --from RUN after a short run"
 
 
@@ -136,21 +144,18 @@ def _table(forecast: Forecast, console: Console, currency: str) -> None:
     rows = alternatives.alternatives(forecast)
     table = Table(box=None, pad_edge=False, title_justify="left")
     table.add_column("the same tokens on")
-    for name in WAYS:
+    names = list(dict.fromkeys(each.way for each in rows))
+    for name in names:
         table.add_column(name, justify="right")
     places = list(dict.fromkeys(each.place for each in rows))
     for place in places:
         cells = {each.way: _cell(each, rows) for each in rows if each.place == place}
-        table.add_row(place, *(cells.get(name, "") for name in WAYS))
+        table.add_row(place, *(cells.get(name, "") for name in names))
     console.print(table)
     fast, cheap = alternatives.fastest(rows), alternatives.cheapest(rows)
     console.print(f"* fastest: {_summary(fast, currency)}", markup=False, soft_wrap=True)
     console.print(f"$ cheapest: {_summary(cheap, currency)}", markup=False, soft_wrap=True)
-    console.print(
-        "Only fp32 and bf16 are compared for the marks. Accumulation makes a quarter of the updates, and "
-        "DiLoCo's replicas train apart between exchanges: the same tokens teach the model something else.",
-        soft_wrap=True,
-    )
+    console.print(_SHARDED_MARKS if forecast.way.is_sharded else _MARKS, soft_wrap=True)
 
 
 def _cell(each: AlternativePlan, rows: list[AlternativePlan]) -> str:

@@ -23,6 +23,10 @@ from dragoman.sync.exchange import Exchange
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
+# torch 2.13 warns of the names that older ones know.
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+
 
 class Sharded(Exchange):
     """Takes a model that `shards.shard` has divided, which also sent rank 0's weights."""
@@ -105,7 +109,7 @@ class _AllGather(_Timed):
         async_op: bool = False,
     ) -> dist.Work | None:
         self._clock.mark()
-        work = dist.all_gather_into_tensor(output_tensor, input_tensor, group=group, async_op=async_op)
+        work = _all_gather(output_tensor, input_tensor, group=group, async_op=async_op)
         self._clock.count_since_mark()
         return work
 
@@ -120,7 +124,7 @@ class _ReduceScatter(_Timed):
         async_op: bool = False,
     ) -> dist.Work | None:
         self._clock.mark()
-        work = dist.reduce_scatter_tensor(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
+        work = _reduce_scatter(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
         self._clock.count_since_mark()
         self._clock.mark()
         return work

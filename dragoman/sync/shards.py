@@ -54,11 +54,11 @@ def shard(model: Transformer, world: World, topology: Topology) -> None:
 def _mesh(world: World, topology: Topology) -> DeviceMesh:
     """The ranks of this host or, with several hosts, one row of ranks for each. Collective."""
     rows = [topology.ranks_of(host) for host in range(len(topology.hosts))]
-    columns = list(zip(*rows, strict=True))
     inside = [world.group(row) for row in rows][topology.rank_hosts[world.rank]]
-    across = [world.group(column) for column in columns]
     if len(rows) == 1:
         return DeviceMesh.from_group(inside, world.device.type)
+    columns = list(zip(*rows, strict=True))
+    across = [world.group(column) for column in columns]
     column = next(number for number, ranks in enumerate(columns) if world.rank in ranks)
     return DeviceMesh.from_group(
         [across[column], inside], world.device.type, mesh=rows, mesh_dim_names=("hosts", "ranks")

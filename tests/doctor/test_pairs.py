@@ -1,5 +1,7 @@
 """What measurements between hosts mean."""
 
+from dataclasses import replace
+
 import pytest
 
 from dragoman.doctor import pairs
@@ -71,3 +73,13 @@ def test_an_exchange_that_would_outlast_computing_warns_with_both_times() -> Non
     bad = pairs.exchange(hosts, [attempt("h0", "h1", 1e8, 1e7)], NEEDS)[0]
     assert bad.status == "warning"
     assert lacking(bad.value, "288 s", "4 min 48 s", "44.4 s") == ["288 s"]
+
+
+def test_shards_cross_once_between_two_hosts() -> None:
+    hosts = [host(0, ranks=2), host(1, ranks=2)]
+    plain, shards = (
+        pairs.exchange(hosts, [attempt("h0", "h1")], needs)[0]
+        for needs in (NEEDS, replace(NEEDS, gathered=1_000_000))
+    )
+    assert not lacking(plain.value, "360 MB"), "3/2 of 240 MB, around a ring of four ranks"
+    assert not lacking(shards.value, "240 MB")

@@ -35,3 +35,12 @@ def test_a_link_that_is_not_on_the_list_stands_beside_it() -> None:
     cluster = Cluster(2, 1, PlannedLink.ordered(3e8))
     found = alternatives.alternatives(Forecast(build.work(), build.pace(), cluster, ExchangeWay()))
     assert "2 hosts, 300 Mbit/s" in {each.place for each in found}
+
+
+def test_a_sharded_model_is_planned_with_shards_everywhere() -> None:
+    way = ExchangeWay(mode="sharded", shape="hierarchical")
+    cluster = Cluster(2, 2, PlannedLink.ordered(1e9))
+    found = alternatives.alternatives(Forecast(build.work(), build.pace(), cluster, way))
+    assert {each.forecast.way for each in found} == {way}
+    assert len(found) == 2 + 3 * 3 * 2
+    assert alternatives.fastest(found).way == "sharded"

@@ -49,6 +49,7 @@ def whole(made_once: Made, task: Task) -> Whole:
         def make(folder: Path) -> None:
             result = runs.train(task, folder, *STEPS, SHARDED, workers=2)
             assert result.returncode == 0, result.stderr
+            assert "Warning" not in result.stderr
 
         return made_once(f"whole-{'-'.join(settings) or 'plain'}", make)
 
@@ -179,6 +180,16 @@ def test_a_gradient_that_overflows_in_one_part_skips_the_step_on_every_rank(task
         assert (one["loss"], one["weights"]) == pytest.approx((other["loss"], other["weights"]), rel=1e-4)
     first, second, third = (step["weights"] for step in sharded[0])
     assert first == second != third
+
+
+@pytest.mark.parametrize(("mode", "times"), [("sharded", 0), ("allreduce", 1)])
+def test_freed_memory_is_kept_unless_memory_is_scarce(
+    task: Task, world: World, monkeypatch: pytest.MonkeyPatch, mode: str, times: int
+) -> None:
+    kept: list[bool] = []
+    monkeypatch.setattr("dragoman.train.memory.keep_freed", lambda: kept.append(True))
+    Bench(task.data, task.config, world, f"sync.mode={mode}")
+    assert len(kept) == times
 
 
 def test_out_of_memory_ends_the_run_with_advice_as_other_ranks_are_in_the_middle_of_the_step(
