@@ -118,7 +118,7 @@ def work(variant: str, settings: Training, data: DataSet, steps: int) -> None:
     model = Transformer(settings.model, len(data.tokenizer)).train()
     adam = build_optimizer(variant, model, settings.train)
     optimizer.set_learning_rate(adam, 1e-4)
-    batches = Batches(data, StepSize(settings.data.step, settings.data.microbatch), settings.train.seed)
+    batches = Batches(data, StepSize(settings.data.step, settings.data.microbatch_size), settings.train.seed)
     loaded = [
         [batches.load(rows) for rows in step.microbatches]
         for step in islice(batches.after(Position()), steps)

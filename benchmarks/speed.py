@@ -154,14 +154,14 @@ class Bench:
         case, data = CASES[name], DataSet(self.data(name))
         script = Path(__file__).with_name("sgemm.py")
         words = [str(CONFIGS / case.config), "--vocabulary", str(len(data.tokenizer))]
-        words += ["--rows", str(self.settings(case).data.microbatch)]
+        words += ["--rows", str(self.settings(case).data.microbatch_size)]
         command = ["taskset", "-c", str(self.cores[0]), sys.executable, str(script), *words]
         return float(_call(command, sides.environment(None)))
 
     def _flops(self, name: str) -> float:
         """FLOPs of the counted steps, without padding."""
         settings, data = self.settings(CASES[name]), DataSet(self.data(name))
-        size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
+        size = StepSize(settings.data.step, settings.data.microbatch_size, settings.data.unit)
         steps = Batches(data, size, settings.train.seed).after(Position())
         total = 0.0
         for step in islice(steps, CASES[name].dropped_steps, CASES[name].steps):

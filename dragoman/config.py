@@ -6,7 +6,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import tomlkit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -176,8 +176,10 @@ class Data(Section):
         le=10**9,
         description="size of a step over all ranks; in tokens, a pair counts as the mean of its two sides",
     )
-    microbatch: int = Field(
-        3_125, ge=1, le=10**9, description="largest size of one forward and backward pass on one rank"
+    microbatch: Annotated[int, Field(ge=1, le=10**9)] | Literal["auto"] = Field(
+        "auto",
+        description="largest size of one forward and backward pass on one rank; auto: 3,125 tokens or 128 "
+        "pairs, and on GPUs as many of these together as memory holds",
     )
     split: int = Field(
         1,
@@ -186,6 +188,17 @@ class Data(Section):
         description="parts in which each microbatch is computed; more parts need less memory and "
         "give the same step",
     )
+
+    @property
+    def microbatch_size(self) -> int:
+        return microbatch_size(self.microbatch, self.unit)
+
+
+def microbatch_size(asked: int | Literal["auto"], unit: str) -> int:
+    """The size of the microbatches into which a step is cut, the same on any hardware."""
+    if asked == "auto":
+        return 3_125 if unit == "tokens" else 128
+    return asked
 
 
 class Train(Section):
@@ -497,20 +510,30 @@ def _explain(
     first_line = None
     from_set = True
     for finding in error.errors():
-        key = ".".join(str(part) for part in finding["loc"])
+        location = _without_types(finding["loc"], model)
+        key = ".".join(str(part) for part in location)
         if finding["type"] == "extra_forbidden":
             messages.append(f"unknown key {key}{_nearest(key, model)}")
+        elif messages and messages[-1].startswith(f"{key} = "):  # a value of another type would do as well
+            messages[-1] += f" or {_lower(finding['msg']).removeprefix('input should be ')}"
         elif key:
             messages.append(f"{key} = {_shown(finding['input'])}: {_lower(finding['msg'])}")
         else:
             messages.append(_lower(finding["msg"].removeprefix("Value error, ")))
-        line = _line_of(text, finding["loc"])
+        line = _line_of(text, location)
         is_within = f"{key}.".startswith(tuple(f"{name}." for name in overridden))
         is_around = any(name.startswith(f"{key}.") for name in overridden)  # a section that only --set names
         if not is_within and not (is_around and line is None):
             from_set = False
             first_line = first_line or line
     return ConfigError("; ".join(messages), path="--set" if from_set else path, line=first_line)
+
+
+def _without_types(location: tuple[Any, ...], model: type[Section]) -> tuple[Any, ...]:
+    """The location of a finding without the names that pydantic appends for a value of several types."""
+    known = {tuple(name.split(".")) for name, _ in flat(model.model_construct())}
+    whole = [location[:end] for end in range(1, len(location)) if location[:end] in known]
+    return whole[0] if whole else location
 
 
 def _shown(value: Any) -> str:

@@ -98,6 +98,13 @@ def test_a_wrong_set_names_key_and_value(override: str, facts: list[object], fil
     assert error.path == "--set"
 
 
+@pytest.mark.parametrize("value", ["0", "1.5", "many", "[1]"])
+def test_a_key_that_takes_a_number_or_a_word_names_itself_once(value: str) -> None:
+    with raising(ConfigError, "data.microbatch", "'auto'") as error:
+        load(Training, None, [f"data.microbatch={value}"])
+    assert str(error.value).count("data.microbatch") == 1
+
+
 def test_a_fault_of_the_file_is_not_blamed_on_a_set(file) -> None:
     path = file("clean.max_words = 0\n")
     assert complaint(path, "seed=3").path == str(path)

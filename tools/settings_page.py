@@ -5,8 +5,8 @@ python tools/settings_page.py > docs/settings.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -75,18 +75,26 @@ def _default(value: Any) -> str:
 def _range(field: FieldInfo) -> str:
     """The allowed values or the range, in words."""
     kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if kind is not type(None)]
+    words = [f"`{value}`" for kind in kinds if get_origin(kind) is Literal for value in get_args(kind)]
     for kind in kinds:
-        if get_origin(kind) is Literal:
-            return ", ".join(f"`{value}`" for value in get_args(kind))
+        if get_origin(kind) is Annotated:  # a number or a word
+            number, rules = get_args(kind)
+            return ", ".join([*words, _numbers(number is int, rules.metadata)])
+    if words:
+        return ", ".join(words)
     if bool in kinds:
         return "`true`, `false`"
+    return _numbers(int in kinds, field.metadata)
+
+
+def _numbers(is_whole: bool, rules: Iterable[Any]) -> str:
     ends = []
-    for rule in field.metadata:
+    for rule in rules:
         for name, sign in (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<")):
             end = getattr(rule, name, None)
             if end is not None and end < FAR:
                 ends.append(f"{sign} {_figure(end)}")
-    return ", ".join(["whole number" if int in kinds else "number", *ends])
+    return ", ".join(["whole number" if is_whole else "number", *ends])
 
 
 def _figure(value: float) -> str:

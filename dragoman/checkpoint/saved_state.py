@@ -70,6 +70,7 @@ class SavedState(BaseModel):
     target_tokens: int
     pairs: int
     loss_scale: dict[str, int | float] = {}
+    pass_tokens: int = 0
     choice: Choice | None = None
     replicas: list[int] = []
     world_size: int

@@ -85,6 +85,13 @@ class StepBatch:
                 mine.append(index)
         return sorted(mine)
 
+    def only(self, microbatch: int) -> StepBatch:
+        """A step of this microbatch alone."""
+        each = self.target_tokens_each[microbatch]
+        return StepBatch(
+            (self.microbatches[microbatch],), (self.tokens[microbatch],), each, self.next, (each,)
+        )
+
     def target_tokens_of(self, ranks: Iterable[int], world: int) -> int:
         """The target tokens in the microbatches of these ranks."""
         return sum(self.target_tokens_each[index] for rank in ranks for index in self.share(rank, world))

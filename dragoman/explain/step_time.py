@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dragoman import format_units
+from dragoman.config import microbatch_size
 from dragoman.explain.changes import CHANGES_EVIDENCE, lasting_changes
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.step_breakdown import StepParts, settled, step_parts
@@ -54,11 +55,16 @@ def explain(records: Records) -> Finding:
 
 
 def _microbatches(records: Records) -> dict[str, float]:
-    step, microbatch = (records.facts.settings.get(f"data.{name}") for name in ("step", "microbatch"))
+    step, microbatch = records.facts.settings.get("data.step"), _microbatch_size(records)
     if not isinstance(step, int) or not isinstance(microbatch, int) or microbatch <= 0:
         return {}
     count, ranks = max(1, -(-step // microbatch)), records.facts.ranks
     return known(microbatches=count, microbatches_per_rank=count / ranks if ranks else None)
+
+
+def _microbatch_size(records: Records) -> Any:
+    settings = records.facts.settings
+    return microbatch_size(settings.get("data.microbatch", 0), settings.get("data.unit", "tokens"))
 
 
 def _definition(records: Records, numbers: dict[str, Any]) -> str:
@@ -66,7 +72,7 @@ def _definition(records: Records, numbers: dict[str, Any]) -> str:
     text = "A step is one update of the weights"
     text += f" by {format_units.counted(ranks, 'rank')}{' together' * (ranks > 1)}" if ranks else ""
     if count := numbers.get("microbatches"):
-        unit, microbatch = settings.get("data.unit", "tokens"), settings["data.microbatch"]
+        unit, microbatch = settings.get("data.unit", "tokens"), _microbatch_size(records)
         per_rank = f" ({numbers['microbatches_per_rank']:.3g} per rank)" if ranks and ranks > 1 else ""
         parts = format_units.counted(count, "microbatch", "microbatches")
         text += f": about {parts}{per_rank} of up to {microbatch:,} {unit}{' each' * (count > 1)}"

@@ -88,7 +88,7 @@ def _activation_bytes(settings: Training, sentence_tokens: float) -> float:
     attended = 9 * model.heads * sentence_tokens
     encoder = 35 * model.width + 4 * model.feedforward + attended
     decoder = 60 * model.width + 4 * model.feedforward + 2 * attended
-    tokens = data.microbatch * (1 if data.unit == "tokens" else sentence_tokens) / data.split
+    tokens = data.microbatch_size * (1 if data.unit == "tokens" else sentence_tokens) / data.split
     around = _BACKWARD * 20 * model.width
     if settings.train.recompute:
         inputs = _NUMBER_BYTES * model.width * (model.encoder_layers + model.decoder_layers)

@@ -82,7 +82,7 @@ class Work:
     def microbatches(self) -> int:
         """The number in a step."""
         data = self.settings.data
-        return StepSize(data.step, data.microbatch, data.unit).microbatches
+        return StepSize(data.step, data.microbatch_size, data.unit).microbatches
 
     def pairs_per_step(self, case: Case = "value") -> float:
         data = self.settings.data

@@ -47,7 +47,7 @@ def begin(
         lines = resume.restore(state, job.folder, reconciled.step, placement)  # collective
     elif job.start_from:
         lines = _take_over(job.start_from, model, world)  # collective
-    size = StepSize(settings.data.step, settings.data.microbatch, settings.data.unit)
+    size = StepSize(settings.data.step, settings.data.microbatch_size, settings.data.unit)
     batches = Batches(data, size, settings.train.seed)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return Beginning(state, batches, [*lines, _size_line(size, world, parameters, settled)])

@@ -96,7 +96,9 @@ class Bench:
         # fit in no other.
         self._exchange = choice.build(model, world, topology, way, Sync())
         self._make_steps_of(1)
-        self._stepper.settle(next(self._batches.after(self._state.position)))
+        first = next(self._batches.after(self._state.position))
+        self._stepper.settle(first)
+        self._stepper.fill_memory(first)
 
     def measure(self, seconds: float) -> Measured:
         """Makes steps for this long, and at least a few."""
@@ -119,8 +121,8 @@ class Bench:
     def _make_steps_of(self, microbatches: int) -> None:
         """Makes each step this many microbatches per rank, or the config's step if that is smaller."""
         data = self._settings.data
-        step = min(data.step, data.microbatch * microbatches * self._world.size)
-        size = StepSize(step, data.microbatch, data.unit)
+        step = min(data.step, data.microbatch_size * microbatches * self._world.size)
+        size = StepSize(step, data.microbatch_size, data.unit)
         self._batches = Batches(self._data, size, self._settings.train.seed)
         self._stepper = Stepper(self._state, self._exchange, self._batches, self._world, self._phases)
         self._steps = self._batches.after(self._state.position)

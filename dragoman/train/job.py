@@ -69,6 +69,8 @@ def checked_settings(folder: RunFolder, settings: Training) -> CheckedSettings:
     before = dict(config.flat(saved))
     changed = {key: value for key, value in config.flat(settings) if before.get(key) != value}
     refused = [key for key in changed if key.startswith(_FIXED)]
+    if settings.data.microbatch_size == saved.data.microbatch_size:
+        refused = [key for key in refused if key != "data.microbatch"]
     if refused:
         differences = ", ".join(f"{key} ({before[key]} in the run, {changed[key]} now)" for key in refused)
         raise ConfigError(

@@ -51,7 +51,10 @@ def train(state: State, run: Run) -> StopReason:
     """Trains until there is a reason to stop, the same on every rank at the same step. Collective."""
     if reason := stopping.before_first_step(state):
         return reason
-    run.stepper.settle(next(run.batches.after(state.position)))  # collective
+    first = next(run.batches.after(state.position))
+    run.stepper.settle(first)  # collective
+    for line in run.stepper.fill_memory(first):  # collective
+        run.view.say(line)
     run.recorder.started(state.step)
     pace = AttemptPace()
     if _needs_evaluation_first(state, run):

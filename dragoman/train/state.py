@@ -43,6 +43,7 @@ class State:
     target_tokens: int = 0
     pairs: int = 0
     loss_scale: dict[str, int | float] = field(default_factory=dict)  # fp16 only: torch's GradScaler
+    pass_tokens: int = 0  # that one forward and backward may hold, on both sides; 0: one microbatch
     choice: Choice | None = None  # how gradients are exchanged
     replicas: list[int] = field(default_factory=list)  # DiLoCo only: the replica of each rank
     outer: dict[str, Tensor] = field(default_factory=dict)  # DiLoCo only: the momentum of each parameter

@@ -16,13 +16,14 @@ from dragoman.data.batches import Batches, Microbatch, StepBatch
 from dragoman.errors import DragomanError
 from dragoman.measure.phases import Phases
 from dragoman.measure.records import PHASES
+from dragoman.model import varlen
 from dragoman.model.number_format import NumberFormat
 from dragoman.model.packing import on_device
 from dragoman.schedule import learning_rate
 from dragoman.sync.exchange import Exchange
 from dragoman.sync.shards import whole
 from dragoman.sync.world import World
-from dragoman.train import memory, optimizer, stopping
+from dragoman.train import memory, optimizer, passes, stopping
 from dragoman.train.loss_scale import LossScale
 from dragoman.train.state import State, StepOutcome
 
@@ -127,6 +128,28 @@ class Stepper:
         """Can a step be computed without its exchange?"""
         return not self._exchange.in_lockstep
 
+    def fill_memory(self, batch: StepBatch) -> list[str]:
+        """With `data.microbatch = "auto"` on GPUs, lets passes grow until memory is nearly full. Collective.
+
+        All ranks take what fits on each. A run that continues keeps what it had, so dropout repeats itself.
+        Returns lines for people.
+        """
+        state, device = self._state, self._world.device
+        if state.config.data.microbatch != "auto" or not self._mixes_lengths() or not self.can_compute_alone:
+            return []
+        if state.pass_tokens:
+            return [f"up to {state.pass_tokens:,} tokens of both sides are computed at once, as before"]
+        largest = max(range(len(batch.tokens)), key=batch.tokens.__getitem__)
+        later_bytes = 0 if state.optimizer.state else 8 * sum(map(Tensor.numel, state.model.parameters()))
+
+        def compute() -> int:
+            self.seconds_without_exchange(batch.only(largest))
+            return batch.tokens[largest]
+
+        fitting = passes.tokens_that_fit(device, later_bytes, compute)
+        state.pass_tokens = -int(self._world.most([-float(fitting)])[0])  # the least of all ranks; collective
+        return [f"up to {state.pass_tokens:,} tokens of both sides are computed at once"]
+
     def seconds_without_exchange(self, batch: StepBatch) -> float:
         """Seconds of this rank's forward and backward with nothing sent. The gradients are thrown away."""
         with suppress(_OutOfMemory):  # the real step handles it
@@ -142,9 +165,16 @@ class Stepper:
             except _OutOfMemory:
                 # Nothing has been exchanged yet: compute this share again in smaller parts. Others wait.
                 self._state.optimizer.zero_grad(set_to_none=False)
-                self._split *= 2
-                rank, split = self._world.rank, self._split
-                print(f"rank {rank}: out of memory; microbatches are now split into {split} parts")
+                print(f"rank {self._world.rank}: out of memory; {self._need_less(batch)}")
+
+    def _need_less(self, batch: StepBatch) -> str:
+        """Makes passes smaller from now on; returns the change in words."""
+        state = self._state
+        if state.pass_tokens > max(batch.tokens):
+            state.pass_tokens //= 2
+            return f"a pass now holds at most {state.pass_tokens:,} tokens"
+        self._split *= 2
+        return f"microbatches are now split into {self._split} parts"
 
     def _try_to_accumulate(self, batch: StepBatch, exchanging: bool = True) -> Tensor:
         parts, in_lockstep = self._parts(batch), self._exchange.in_lockstep
@@ -165,6 +195,11 @@ class Stepper:
             total += loss.detach() * part.weight
         return total
 
+    def _mixes_lengths(self) -> bool:
+        """Does attention need no padding? Else microbatches of different lengths are better apart."""
+        model, dtype = self._state.config.model, self._number_format.dtype
+        return varlen.kernel_for(self._world.device, dtype, model.width // model.heads) is not None
+
     def _tokens(self, batch: StepBatch) -> int:
         """Target tokens of all ranks that average gradients; 0 if they have no microbatch in this step."""
         if len(self._together) == self._world.size:
@@ -184,11 +219,11 @@ class Stepper:
         weight = 1.0 if mine else 0.0
         state = self._state
         parts = []
-        for microbatch in mine or [0]:
-            rows = batch.microbatches[microbatch]
+        for microbatches in passes.together(mine or [0], batch.tokens, state.pass_tokens):
+            rows = np.concatenate([batch.microbatches[number] for number in microbatches])
             pieces = np.array_split(rows, min(self._split, len(rows)))
             for number, piece in enumerate(pieces):
-                seed = _seed(state.config.train.seed, state.step, microbatch, number)
+                seed = _seed(state.config.train.seed, state.step, microbatches[0], number)
                 parts.append(_Part(piece, seed, weight))
         return parts
 

@@ -50,7 +50,7 @@ class Bench:
         if filled.sync.mode == "sharded":
             shards.shard(self.model, world, together(world))
         self.state = State(filled, self.model, optimizer.build(self.model, filled.train))
-        size = StepSize(filled.data.step, filled.data.microbatch, filled.data.unit)
+        size = StepSize(filled.data.step, filled.data.microbatch_size, filled.data.unit)
         self.batches = Batches(data_set, size, filled.train.seed)
         topology = together(world)
         (way,) = open_ways(filled.sync, topology.rank_hosts)

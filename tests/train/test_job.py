@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import DataError, DataSetError, UsageError
+from dragoman.errors import ConfigError, DataError, DataSetError, UsageError
 from dragoman.train.job import check
 from tests.facts import raising
 from tests.train.conftest import Here
@@ -53,3 +53,10 @@ def test_a_place_that_may_not_be_written_is_wrong_use(
 def test_checking_writes_nothing(here: Here, tmp_path: Path) -> None:
     check(here.job(tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_automatic_microbatch_and_its_size_are_the_same_run(here: Here, tmp_path: Path) -> None:
+    here.train(tmp_path / "run", "data.microbatch=3125", "train.stop_at=1")
+    check(here.job(tmp_path / "run", "data.microbatch=auto"))
+    with raising(ConfigError, "data.microbatch", "3000"):
+        check(here.job(tmp_path / "run", "data.microbatch=3000"))
