@@ -18,9 +18,9 @@ import torch
 
 from dragoman.config import Model, Sync
 from dragoman.errors import DragomanError
-from dragoman.exchange_way import ExchangeWay, Shape, Wire, can_be_hierarchical
+from dragoman.exchange_way import ExchangeWay, Shape, Wire, can_be_hierarchical, open_ways
 from dragoman.model import Transformer
-from dragoman.sync import auto, choice
+from dragoman.sync import auto, choice, shards
 from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
 from dragoman.sync.bucket_sender import BucketSender
@@ -166,6 +166,31 @@ def sent(world: World, topology: Topology) -> dict[str, object]:
             world.sum([0.0])
             exchange.close()
     return found
+
+
+def sent_by_shards(world: World, topology: Topology) -> dict[str, object]:
+    """Bytes out of this rank's host per step of two microbatches."""
+    made = model()
+    shards.shard(made, world, topology)
+    (way,) = open_ways(Sync(mode="sharded"), topology.rank_hosts)
+    exchange = choice.build(made, world, topology, way, Sync(mode="sharded"))
+
+    def step() -> None:
+        for is_last in (False, True):
+            with exchange.microbatch(is_last):
+                loss_of(exchange, world.rank).backward()
+
+    step()
+    world.sum([0.0])
+    time.sleep(0.05)  # the last of it may be in the queue of the link
+    before = int(SENT.read_text())
+    for _ in range(EXCHANGES):
+        step()
+    time.sleep(0.05)
+    found = (int(SENT.read_text()) - before) / EXCHANGES
+    world.sum([0.0])
+    parameters = sum(p.numel() for p in made.parameters())
+    return {"sent": found, "parameters": parameters, "rank_hosts": topology.rank_hosts}
 
 
 def measured(world: World, topology: Topology) -> dict[str, object]:

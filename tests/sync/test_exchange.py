@@ -73,3 +73,13 @@ def test_each_host_sends_what_the_formula_says(each: int) -> None:
         expected = bytes_per_host(rank_hosts, WIRE_BYTES[wire] * parameters, shape == "hierarchical")
         seen = sum(host[name] for host in per_host) / 2
         assert seen == pytest.approx(expected, rel=0.02), name
+
+
+@pytest.mark.usefixtures("hosts_are_possible")
+@pytest.mark.parametrize("each", [1, 2])
+def test_shards_send_each_gradient_between_hosts_once_a_step(each: int) -> None:
+    with Cluster(hosts=2) as cluster:
+        ended = ranks.on_hosts(cluster, RANKS, ["0", "sent_by_shards"], [each, each])
+    per_host = [rank.answers()[0] for rank in ended[::each]]
+    expected = bytes_per_host(per_host[0]["rank_hosts"], 4 * per_host[0]["parameters"], is_hierarchical=True)
+    assert sum(host["sent"] for host in per_host) / 2 == pytest.approx(expected, rel=0.02)
