@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests import fake_cuda
+from tests.fake_cuda.conftest import Answer
 from tests.fake_cuda.known import FREE, WAITING
 
 
 @pytest.fixture(scope="module")
-def found() -> Any:
-    return fake_cuda.run("tests.fake_cuda.known")
+def found(answer: Answer) -> Any:
+    return answer("tests.fake_cuda.known")
 
 
 @pytest.mark.parametrize("case", WAITING)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests import fake_cuda
+from tests.fake_cuda.conftest import Answer
 
 # What raises under torch.use_deterministic_algorithms on CUDA tensors, by its documentation, as far as a text
 # model might use it. (Others, such as scatter_add_ and index_add_, have a deterministic variant.)
@@ -17,8 +17,8 @@ ATTENTION = {"bf16": "_flash_attention_backward", "fp16": "_efficient_attention_
 
 
 @pytest.fixture(scope="module")
-def operators() -> Any:
-    return fake_cuda.run("tests.fake_cuda.deterministic")
+def operators(answer: Answer) -> Any:
+    return answer("tests.fake_cuda.deterministic")
 
 
 def test_a_step_uses_no_operator_that_torch_would_refuse(operators: Any) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests import fake_cuda
+from tests.fake_cuda.conftest import Answer
 from tests.fake_cuda.searches import LENGTHS, WAYS
 
 # Operators launched per token with two decoder layers. These numbers may only fall.
@@ -12,8 +12,8 @@ _BUDGET = {"greedy": 79, "beam": 85, "beam without repeats": 86, "sample": 84}
 
 
 @pytest.fixture(scope="module")
-def costs() -> Any:
-    return fake_cuda.run("tests.fake_cuda.searches")
+def costs(answer: Answer) -> Any:
+    return answer("tests.fake_cuda.searches")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests import fake_cuda
+from tests.fake_cuda.conftest import Answer
 from tests.fake_cuda.steps import CLIPS, OPTIMIZERS, OTHER_CARDS, PRECISIONS
 
 # Operators launched for transformer-base, and those among them that only change a number format. A microbatch
@@ -23,8 +23,8 @@ _ALL += OTHER_CARDS
 
 
 @pytest.fixture(scope="module")
-def made() -> Any:
-    return fake_cuda.run("tests.fake_cuda.steps")
+def made(answer: Answer) -> Any:
+    return answer("tests.fake_cuda.steps")
 
 
 @pytest.mark.parametrize("way", _ALL)
