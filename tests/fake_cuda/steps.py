@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import product
 from typing import Any, get_args
 
+import torch
 from torch import Tensor
 
 from dragoman.config import Data, Model, Train, Training
@@ -54,6 +56,27 @@ def left_by(
         }
 
 
+def skipped() -> list[dict[str, Any]]:
+    """Two steps in fp16 whose gradients are not finite: the second finds the scale at its lowest."""
+    scales = iter((32_768.0, 0.5))
+    settings = Training(model=SMALL, train=Train(precision="fp16"), data=Data())
+    found = []
+    with card.pretended(T4, lambda ones: torch.tensor([math.inf, 1.0, next(scales)])) as counts:
+        steps = Steps(settings, vocabulary=500, pairs=8)
+        for _ in range(2):
+            counts.clear()
+            outcome = steps.step()
+            found.append(
+                {
+                    "is_rescaled": outcome.is_rescaled,
+                    "is_bad": outcome.is_bad,
+                    "waits": counts.waits.total(),
+                    "updates": counts.operators["_fused_adam_"],
+                }
+            )
+    return found
+
+
 def cost(precision: str, optimizer: str = "adam") -> dict[str, dict[str, int]]:
     """What a microbatch of transformer-base costs, and the rest of a step."""
     counted = []
@@ -87,4 +110,5 @@ if __name__ == "__main__":
     left |= {f"{precision} recompute": left_by(precision, recompute=True) for precision in PRECISIONS}
     left |= {way: left_by(precision, capability=own) for way, (precision, own) in OTHER_CARDS.items()}
     costs = {precision: cost(precision) for precision in PRECISIONS}
-    print(json.dumps({"left": left, "cost": costs | {"bf16 muon": cost("bf16", "muon")}}))
+    costs |= {"bf16 muon": cost("bf16", "muon")}
+    print(json.dumps({"left": left, "skipped": skipped(), "cost": costs}))

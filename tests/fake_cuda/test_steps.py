@@ -42,6 +42,12 @@ def test_the_host_waits_once_in_a_step_and_never_in_a_microbatch(made: Any, way:
     assert "copy to the host at train/step.py" in next(iter(waits))
 
 
+def test_a_step_that_is_skipped_waits_once_too_and_updates_nothing(made: Any) -> None:
+    searching, bad = made["skipped"]
+    assert searching == {"is_rescaled": True, "is_bad": False, "waits": 1, "updates": 0}
+    assert bad == {"is_rescaled": False, "is_bad": True, "waits": 1, "updates": 0}
+
+
 @pytest.mark.parametrize("way", _BUDGET)
 @pytest.mark.parametrize("part", ["microbatch", "rest of a step"])
 def test_launches_and_casts_stay_within_their_budget(made: Any, way: str, part: str) -> None:
