@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,9 +65,10 @@ def open_outputs(
     name = job.folder.path.name
     recorder = open_records.recorder(name, state, data, placement, phases, writer)  # collective
     recorder.placement(precision=settled.words, precision_why=settled.why)
+    saver = _saver(job, data, placement)
     try:
         yield Outputs(
-            saver=_saver(job, data, placement),
+            saver=saver,
             curves=curves,
             view=shown,
             phases=phases,
@@ -76,6 +77,8 @@ def open_outputs(
         )
     except BaseException:
         recorder.abandon()
+        with suppress(Exception):  # the error on its way out is the one to tell
+            saver.wait()  # for this host's disk, not for other ranks: the run continues from this checkpoint
         raise
     finally:
         curves.close()

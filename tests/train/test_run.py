@@ -2,14 +2,17 @@
 
 import json
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.errors import DragomanError, UsageError
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
-from dragoman.train import build_exchange, loop
+from dragoman.train import build_exchange, loop, saver
+from dragoman.train.step import Stepper
 from tests import ranks
 from tests.facts import raising
 from tests.train import runs
@@ -46,6 +49,28 @@ def test_a_second_training_of_a_run_is_refused_and_the_first_continues(here: Her
         step = max(runs.steps_in_log(run))
         runs.wait_until("another step", lambda: runs.reached(run, step + 1) or not first.process.is_alive())
         assert first.process.is_alive()
+
+
+def test_a_rank_that_fails_still_completes_the_checkpoint_under_way(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process ends without waiting for threads."""
+    write, update = saver.saved_state.write, Stepper.update
+
+    def slow_write(*arguments: Any) -> Any:
+        time.sleep(0.5)
+        return write(*arguments)
+
+    def failing_update(stepper: Stepper, *arguments: Any, **named: Any) -> Any:
+        if stepper._state.step == 8:
+            raise DragomanError("found something")
+        return update(stepper, *arguments, **named)
+
+    monkeypatch.setattr(saver.saved_state, "write", slow_write)
+    monkeypatch.setattr(Stepper, "update", failing_update)
+    with pytest.raises(DragomanError):
+        here.train(tmp_path, "checkpoint.every=8", "evaluate.every=48")
+    assert RunFolder(tmp_path).checkpoint_steps() == [8]
 
 
 def test_every_checkpoint_is_recorded_with_the_time_of_its_writing(here: Here, tmp_path: Path) -> None:
