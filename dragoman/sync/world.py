@@ -229,28 +229,3 @@ def _check_meeting_point(name: str, is_shared: bool) -> None:
             hint=f"in /etc/hosts, give {name} this machine's address instead of 127.0.1.1, or start the "
             "run with the address instead of the name",
         )
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """Turns a failed collective into an error that says so: another rank ended or was silent for too long."""
-    try:
-        yield
-    except dist.DistError as error:
-        raise _lost(error) from None
-    except RuntimeError as error:
-        # gloo reports this only as text
-        if any(sign in str(error) for sign in ("Connection closed by peer", "Timed out", "Connection reset")):
-            raise _lost(error) from None
-        raise
-
-
-def _lost(error: Exception) -> DragomanError:
-    # gloo begins with the line in its own source and ends with advice
-    cause = str(error).splitlines()[0].rpartition(".cc:")[2].partition("] ")[2].partition(". ")[0] or str(
-        error
-    )
-    return DragomanError(
-        f"another rank is gone or silent ({cause[:200]})",
-        hint="read that rank's own error; then the same command continues from the last checkpoint",
-    )

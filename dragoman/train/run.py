@@ -13,8 +13,8 @@ from dragoman.doctor import at_start
 from dragoman.launch import environment
 from dragoman.model import kernels
 from dragoman.sync import shards, silence, topology
-from dragoman.sync import world as worlds
 from dragoman.sync.agree import done_by_main
+from dragoman.sync.failures import explained
 from dragoman.train import build_exchange, farewell, fitting, open_records, precision
 from dragoman.train.begin import begin
 from dragoman.train.counterfactual import Counterfactual
@@ -38,7 +38,7 @@ def run(job: TrainingJob) -> StopReason:
     if job.settings.train.deterministic:
         os.environ.update(environment.for_deterministic_kernels())
     with (
-        worlds.explained(),
+        explained(),
         topology.join(job.settings.sync.timeout_seconds) as placement,  # collective
         kernels.deterministic(job.settings.train.deterministic),
         ExitStack() as stack,

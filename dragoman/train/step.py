@@ -266,8 +266,8 @@ class _OutOfMemory(Exception):
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    # torch's own allocators raise a class of its own; the CPU's, cuBLAS and the driver have only their words.
-    texts = ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDA error: out of memory")
+    # torch's GPU allocator has a class of error for it; the CPU's, cuBLAS, NCCL and the driver have words.
+    texts = ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "out of memory")
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(one in str(error) for one in texts)
 
 

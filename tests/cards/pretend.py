@@ -88,6 +88,7 @@ def gpus(uuids: Sequence[str]) -> None:
         return
     torch.version.cuda = "13.0"
     nccl.stand_in()
+    torch.set_num_threads(1)  # on GPUs nobody else says how many
     _let_parts_take_cpu_tensors()
     _OnCpu().__enter__()
 

@@ -27,7 +27,7 @@ from dragoman.plan import show as plan_show
 from dragoman.plan.request import PlanRequest, plan
 from dragoman.report import compare_text, markdown, text
 from tests.foreign import logs, test_nvidia
-from tests.golden import answers, checks, errors, foreign, training
+from tests.golden import answers, checks, errors, foreign, meeting, training
 
 FOLDER = Path(__file__).parent
 RUNS = FOLDER.parent / "runs"
@@ -96,6 +96,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "doctor.txt": checks.page,
     "training.txt": training.page,
     "errors.txt": errors.page,
+    "meeting.txt": meeting.page,
 }
 
 

@@ -12,6 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.leave import leave
 from dragoman.measure import probes
 from dragoman.sync import world as worlds
+from dragoman.sync.failures import explained
 from dragoman.sync.world import World
 from tests.cards import nccl
 
@@ -56,7 +57,7 @@ def probing(world: World) -> None:
 
 
 def main(what: str) -> None:
-    with worlds.explained(), worlds.join(SECONDS) as world:
+    with explained(), worlds.join(SECONDS) as world:
         globals()[what](world)
 
 

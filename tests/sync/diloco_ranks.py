@@ -16,6 +16,7 @@ from dragoman.config import Model, Sync
 from dragoman.model import Transformer
 from dragoman.sync import choice
 from dragoman.sync import world as worlds
+from dragoman.sync.failures import explained
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
@@ -58,6 +59,6 @@ def rounds(world: World, settings: Sync) -> dict[str, torch.Tensor]:
 
 
 if __name__ == "__main__":
-    with worlds.explained(), worlds.join(60) as world:
+    with explained(), worlds.join(60) as world:
         for name, settings in SETTINGS.items():
             save_file(rounds(world, settings), Path(sys.argv[1]) / f"{name}-{world.rank}.safetensors")

@@ -25,6 +25,7 @@ from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
 from dragoman.sync.bucket_sender import BucketSender
 from dragoman.sync.exchange import Exchange
+from dragoman.sync.failures import explained
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
@@ -206,7 +207,7 @@ def measured(world: World, topology: Topology) -> dict[str, object]:
 
 if __name__ == "__main__":
     try:
-        with worlds.explained(), worlds.join(60) as world:
+        with explained(), worlds.join(60) as world:
             hosts = int(sys.argv[1])
             topology = pretended(world, hosts) if hosts else topologies.find(world)
             for what in sys.argv[2:]:

@@ -9,6 +9,7 @@ import torch
 from dragoman.errors import DragomanError
 from dragoman.sync import world as worlds
 from dragoman.sync.agree import any_rank, decided_by_main, done_by_main
+from dragoman.sync.failures import explained
 from dragoman.sync.world import World
 
 
@@ -40,7 +41,7 @@ def leaving(world: World) -> None:
 
 if __name__ == "__main__":
     try:
-        with worlds.explained(), worlds.join(60) as world:
+        with explained(), worlds.join(60) as world:
             globals()[sys.argv[1]](world)
     except DragomanError as error:
         print(f"error: {error}\n", end="", file=sys.stderr, flush=True)

@@ -9,6 +9,7 @@ from dragoman import atomic
 from dragoman.errors import DataError, DragomanError
 from dragoman.sync import transfer
 from dragoman.sync import world as worlds
+from dragoman.sync.failures import explained
 from dragoman.sync.transfer import Chain
 from dragoman.sync.world import World
 
@@ -79,7 +80,7 @@ def owners(world: World, folder: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        with worlds.explained(), worlds.join(60) as world:
+        with explained(), worlds.join(60) as world:
             for what in sys.argv[2:]:
                 globals()[what](world, Path(sys.argv[1]) / what)
     except (DragomanError, OSError) as error:

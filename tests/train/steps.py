@@ -21,6 +21,7 @@ from dragoman.measure.phases import Phases
 from dragoman.model import Transformer
 from dragoman.sync import choice, shards
 from dragoman.sync import world as worlds
+from dragoman.sync.failures import explained
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 from dragoman.train import optimizer
@@ -120,7 +121,7 @@ def out_of_memory_in_backward(number: int) -> Callable[[Forward], Forward]:
 
 def main(data: Path, settings: Path, folder: Path, trouble: str) -> None:
     """Two steps as a rank; rank 1 has trouble."""
-    with worlds.explained(), worlds.join(60) as world:
+    with explained(), worlds.join(60) as world:
         bench = Bench(data, settings, world, *COMPARABLE)
         bench.settle()
         if world.rank == 1:
