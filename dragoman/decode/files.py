@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from dragoman import atomic
 from dragoman.data import files
-from dragoman.decode.documents import Translate, UnitTally, format_of, is_plain
+from dragoman.decode.documents import Translate, UnitTally, check_languages, format_of, is_plain
 from dragoman.decode.documents.lines import decoded, groups
 from dragoman.decode.documents.output import opened
 from dragoman.decode.engine import Engine, Options, Translation
@@ -53,6 +53,7 @@ def check(task: Task) -> None:
 
 def to_files(engine: Engine, task: Task, out: Path) -> UnitTally:
     """Translate a file to `out`; in a folder, or if there are several files, each keeps its name."""
+    _check_languages(engine, task)
     tally = UnitTally()
     for source, target in _destinations(task.sources, out):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +65,7 @@ def to_files(engine: Engine, task: Task, out: Path) -> UnitTally:
 
 def to_stream(engine: Engine, task: Task, out: BinaryIO) -> None:
     """Translate the files to one stream, one after the other."""
+    _check_languages(engine, task)
     options = task.options
     for source in task.sources:
         if task.as_json or options.best > 1:
@@ -71,6 +73,12 @@ def to_stream(engine: Engine, task: Task, out: BinaryIO) -> None:
         else:
             format_of(source, task.plain)(source, out, _best(engine, options), task.again)
     out.flush()
+
+
+def _check_languages(engine: Engine, task: Task) -> None:
+    """Refuses files for other languages than the engine's, before anything is written."""
+    for source in task.sources:
+        check_languages(source, engine.languages, task.plain)
 
 
 def from_stream(engine: Engine, descriptor: int, out: BinaryIO, options: Options, as_json: bool) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from dragoman.data.compression import SUFFIXES
 from dragoman.data.files import without_compression
-from dragoman.decode.documents import lines, po, tsv, xliff
+from dragoman.decode.documents import languages, lines, po, tsv, xliff
 from dragoman.decode.documents.document import Format, OutputWriter, Translate, UnitTally
 from dragoman.errors import UsageError
 
-__all__ = ["Format", "OutputWriter", "Translate", "UnitTally", "format_of", "is_plain"]
+__all__ = ["Format", "OutputWriter", "Translate", "UnitTally", "check_languages", "format_of", "is_plain"]
 
 _FORMATS: dict[str, Format] = {
     ".tsv": tsv.fill,
@@ -40,6 +40,13 @@ def format_of(path: Path, plain: bool = False) -> Format:
             hint="convert it to one of these, or use --plain to translate each of its lines as text",
         )
     return lines.fill
+
+
+def check_languages(path: Path, model: tuple[str, str] | None, plain: bool = False) -> None:
+    """Refuses a file that names other languages than the model's, if the model's are known."""
+    named = {xliff.fill: xliff.languages, po.fill: po.languages}.get(format_of(path, plain))
+    if model and named:
+        languages.check(path, named(path), model)
 
 
 def is_plain(path: Path, plain: bool = False) -> bool:

@@ -37,6 +37,11 @@ def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> 
     return UnitTally(len(wanted), len(catalogue) - len(wanted))
 
 
+def languages(path: Path) -> list[tuple[str, str]]:
+    """The catalogue's own language; that of its `msgid` is not written anywhere."""
+    return [("", parse(path).metadata.get("Language", ""))]
+
+
 def _encoded(catalogue: polib.POFile) -> bytes:
     """The file's bytes, in its own charset if that has every letter needed, else in UTF-8."""
     header = next((name for name in catalogue.metadata if name.lower() == "content-type"), "Content-Type")

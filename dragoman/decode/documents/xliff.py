@@ -41,6 +41,14 @@ def fill(source: Path, out: OutputWriter, translate: Translate, again: bool) -> 
     return tally
 
 
+def languages(path: Path) -> list[tuple[str, str]]:
+    """The source and target language of each part of the file; empty where it names none."""
+    root = _parse(path).getroot()
+    parts = [(root.get("srcLang", ""), root.get("trgLang", ""))]
+    files = root.iterfind("{*}file")
+    return parts + [(file.get("source-language", ""), file.get("target-language", "")) for file in files]
+
+
 @dataclass(frozen=True)
 class _Stretch:
     """Text in an element, before its first child or after its end."""
