@@ -43,14 +43,17 @@ _T, _G = 1e12, 1e9
 GPU_TYPES = (
     GpuType("H100", r"H100|H200|GH200", 67 * _T, 990 * _T, 700, 80 * _G, (9, 0)),
     GpuType("A100", r"A100", 19.5 * _T, 312 * _T, 400, 40 * _G, (8, 0)),
-    GpuType("A40", r"A40\b|A6000|L40", 37.4 * _T, 150 * _T, 300, 48 * _G, (8, 6)),
-    GpuType("A10", r"A10G?\b", 31.2 * _T, 125 * _T, 150, 24 * _G, (8, 6)),
-    GpuType("L4", r"\bL4\b", 30.3 * _T, 121 * _T, 72, 24 * _G, (8, 9)),
+    GpuType("A40", r"A40", 37.4 * _T, 150 * _T, 300, 48 * _G, (8, 6)),
+    GpuType("RTX A6000", r"A6000", 38.7 * _T, 155 * _T, 300, 48 * _G, (8, 6)),
+    GpuType("L40S", r"L40S", 91.6 * _T, 362 * _T, 350, 48 * _G, (8, 9)),
+    GpuType("L40", r"L40(?!S)", 90.5 * _T, 181 * _T, 300, 48 * _G, (8, 9)),
+    GpuType("A10", r"A10G?", 31.2 * _T, 125 * _T, 150, 24 * _G, (8, 6)),
+    GpuType("L4", r"L4", 30.3 * _T, 121 * _T, 72, 24 * _G, (8, 9)),
     GpuType("V100", r"V100", 14 * _T, 112 * _T, 250, 16 * _G, (7, 0)),
-    GpuType("T4", r"\bT4\b", 8.1 * _T, 65 * _T, 70, 16 * _G, (7, 5)),
+    GpuType("T4", r"T4", 8.1 * _T, 65 * _T, 70, 16 * _G, (7, 5)),
     GpuType("P100", r"P100", 9.3 * _T, 18.7 * _T, 250, 16 * _G, (6, 0)),
-    GpuType("P40", r"\bP40\b", 11.8 * _T, 11.8 * _T, 250, 24 * _G, (6, 1)),
-    GpuType("P4", r"\bP4\b", 5.5 * _T, 5.5 * _T, 75, 8 * _G, (6, 1)),
+    GpuType("P40", r"P40", 11.8 * _T, 11.8 * _T, 250, 24 * _G, (6, 1)),
+    GpuType("P4", r"P4", 5.5 * _T, 5.5 * _T, 75, 8 * _G, (6, 1)),
     GpuType("M60", r"M60", 4.8 * _T, 4.8 * _T, 150, 8 * _G, (5, 2)),
     GpuType("K80", r"K80", 4.1 * _T, 4.1 * _T, 150, 12 * _G, (3, 7)),  # one of the card's two dies
     GpuType("RTX 4090", r"4090", 82.6 * _T, 165 * _T, 450, 24 * _G, (8, 9)),
@@ -62,8 +65,13 @@ RENTED = ("K80", "M60", "P100", "T4", "V100", "A100")  # types clouds have had: 
 
 
 def named(text: str | None) -> list[GpuType]:
-    """All types named in a text: `one 2xP100 VM + one 2xV100 VM` names two."""
-    return [kind for kind in GPU_TYPES if text and re.search(kind.pattern, text, re.IGNORECASE)]
+    """All types named in a text: `one 2xP100 VM + one 2xV100 VM` names two. An A1000 is no A100."""
+    return [kind for kind in GPU_TYPES if text and re.search(_whole(kind.pattern), text, re.IGNORECASE)]
+
+
+def _whole(pattern: str) -> str:
+    """The pattern as a name of its own. An x may stand before it: 2xP100, GTX1080."""
+    return rf"(?<![a-wyz\d])(?:{pattern})(?!\d)"
 
 
 def rented() -> list[GpuType]:

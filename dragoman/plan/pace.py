@@ -21,6 +21,9 @@ DATA_SHARE = Estimate(0.005, 0.0, 0.05, "tokens come from mapped files: 0 to 5% 
 # 5 to 20 times slower in recorded runs on CPUs; a GPU loses more.
 DECODING = Estimate(12.0, 5.0, 100.0, "decoding runs at 1 to 20% of the pace of training")
 SAVING_SECONDS = Estimate(12 / 3e9, 12 / 10e9, 12 / 1e9, "12 bytes copied at 1 to 10 GB/s")
+# In fp16 and bf16, as shares of the matrix units' peak. The bounds of benchmarks/roofline.py for our step are
+# 0.29 to 0.49 of it; a run below a third of its bound has something wrong with it. Not measured on a GPU.
+HALF_PRECISION = (0.1, 0.45)
 STARTUP_SECONDS = Estimate(40.0, 15.0, 120.0, "usual for imports, connecting and probes")
 
 
@@ -60,6 +63,9 @@ def of_gpu(name: str, precision: str) -> Pace:
     else:
         units, words = computed, computed
     slow, fast = kind.reached_flops(units)
+    if units in ("bf16", "fp16"):
+        slow = max(slow, HALF_PRECISION[0] * kind.fastest_flops)
+        fast = max(slow, min(fast, HALF_PRECISION[1] * kind.fastest_flops))
     words += f" (train.precision={precision})" if precision == "auto" else ""
     source = f"{kind.name}: {slow / 1e12:.1f} to {fast / 1e12:.1f} TFLOP/s of its data sheet in {words}"
     rate = Estimate((slow * fast) ** 0.5, slow, fast, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
@@ -14,7 +15,6 @@ from dragoman.plan.alternatives import AlternativePlan
 from dragoman.plan.document import memory
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast
-from dragoman.plan.needs import less_memory
 from dragoman.plan.request import Plan
 
 _BINDING = {
@@ -56,13 +56,13 @@ def show(plan: Plan, console: Console | None = None) -> None:
         "",
         *_needs(forecast),
         "",
-        f"Binds: {_BINDING[forecast.binds]}{_and_the_link(forecast)}.",
+        f"Limited by: {_BINDING[forecast.binds]}{_and_the_link(forecast)}.",
     ):
-        console.print(line, soft_wrap=True, markup=False)
+        _print(console, line)
     if plan.assumptions:
         console.print("\nAssumptions:")
         for assumption in plan.assumptions:
-            console.print(f"  - {assumption}", soft_wrap=True, markup=False)
+            _print(console, f"  - {assumption}")
     console.print()
     _table(forecast, console, plan.currency)
 
@@ -129,7 +129,7 @@ def _needs(forecast: Forecast) -> Iterator[str]:
     verdict = ""
     if has:
         fits = "fits" if used.high <= has else "may not fit" if used.low <= has else "does not fit"
-        verdict = f" ({fits} in {format_units.size(has)}; less with {less_memory(forecast.work.settings)})"
+        verdict = f" ({fits} in {format_units.size(has)}; data.split and train.recompute need less)"
     yield f"Memory per rank: {interval(used, format_units.size)}{verdict}: {used.source}"
 
 
@@ -144,7 +144,8 @@ def _table(forecast: Forecast, console: Console, currency: str) -> None:
     """Time by cluster and way of exchanging. `plan --json` has the interval of each."""
     rows = alternatives.alternatives(forecast)
     table = Table(box=None, pad_edge=False, title_justify="left")
-    table.add_column("the same tokens on")
+    _print(console, "Time for the same tokens, by number of hosts and by how gradients are sent:")
+    table.add_column("")
     names = list(dict.fromkeys(each.way for each in rows))
     for name in names:
         table.add_column(name, justify="right")
@@ -154,13 +155,19 @@ def _table(forecast: Forecast, console: Console, currency: str) -> None:
         table.add_row(place, *(cells.get(name, "") for name in names))
     console.print(table)
     fast, cheap = alternatives.fastest(rows), alternatives.cheapest(rows)
-    console.print(f"* fastest: {_summary(fast, currency)}", markup=False, soft_wrap=True)
-    console.print(f"$ cheapest: {_summary(cheap, currency)}", markup=False, soft_wrap=True)
-    console.print(_SHARDED_MARKS if forecast.way.is_sharded else _MARKS, soft_wrap=True)
+    _print(console, f"* fastest: {_summary(fast, currency)}")
+    _print(console, f"+ cheapest: {_summary(cheap, currency)}")
+    _print(console, _SHARDED_MARKS if forecast.way.is_sharded else _MARKS)
+
+
+def _print(console: Console, line: str) -> None:
+    """Prints a line, wrapped at words to the console's width; what wraps is indented."""
+    wrapped = textwrap.wrap(line, console.width, subsequent_indent="    ", break_on_hyphens=False) or [""]
+    console.print("\n".join(wrapped), markup=False, soft_wrap=True)
 
 
 def _cell(each: AlternativePlan, rows: list[AlternativePlan]) -> str:
-    marks = "*" * (each is alternatives.fastest(rows)) + "$" * (each is alternatives.cheapest(rows))
+    marks = "*" * (each is alternatives.fastest(rows)) + "+" * (each is alternatives.cheapest(rows))
     return f"{marks}{about(each.forecast.seconds.value)}"
 
 
@@ -173,7 +180,7 @@ def _summary(each: AlternativePlan, currency: str) -> str:
 
 
 def _cost(money: Estimate, currency: str) -> str:
-    return f"{interval(money, _money)} {currency or '(in the unit of the price)'}"
+    return f"{interval(money, _money)}{f' {currency}' if currency else ', in the currency of the price'}"
 
 
 def about(seconds: float) -> str:

@@ -53,7 +53,7 @@ def test_the_torch_that_fits_depends_on_the_gpu(gpu: Capability, fact: str) -> N
 
 def test_the_table_of_gpus_knows_which_have_units_for_bf16() -> None:
     able = {kind.name for kind in GPU_TYPES if kind.has_bf16}
-    assert able == {"H100", "A100", "A40", "A10", "L4", "RTX 4090", "RTX 3090"}
+    assert able == {"H100", "A100", "A40", "RTX A6000", "L40S", "L40", "A10", "L4", "RTX 4090", "RTX 3090"}
 
 
 def test_tf32_multiplies_at_half_the_pace_of_bf16() -> None:
