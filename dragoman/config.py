@@ -512,8 +512,11 @@ def _explain(
     for finding in error.errors():
         location = _without_types(finding["loc"], model)
         key = ".".join(str(part) for part in location)
+        is_section = bool(key) and finding["type"] == "value_error" and isinstance(finding["input"], Mapping)
         if finding["type"] == "extra_forbidden":
             messages.append(f"unknown key {key}{_nearest(key, model)}")
+        elif is_section:
+            messages.append(f"{key}: {_lower(finding['msg'].removeprefix('Value error, '))}")
         elif messages and messages[-1].startswith(f"{key} = "):  # a value of another type would do as well
             messages[-1] += f" or {_lower(finding['msg']).removeprefix('input should be ')}"
         elif key:
@@ -523,7 +526,7 @@ def _explain(
         line = _line_of(text, location)
         is_within = f"{key}.".startswith(tuple(f"{name}." for name in overridden))
         is_around = any(name.startswith(f"{key}.") for name in overridden)  # a section that only --set names
-        if not is_within and not (is_around and line is None):
+        if not is_within and not (is_around and (line is None or is_section)):
             from_set = False
             first_line = first_line or line
     return ConfigError("; ".join(messages), path="--set" if from_set else path, line=first_line)

@@ -105,6 +105,14 @@ def test_a_key_that_takes_a_number_or_a_word_names_itself_once(value: str) -> No
     assert str(error.value).count("data.microbatch") == 1
 
 
+def test_settings_that_do_not_go_together_are_blamed_on_the_set_that_says_so(file) -> None:
+    path = file("[model]\nwidth = 128\nheads = 4\n")
+    with pytest.raises(ConfigError) as caught:
+        load(Training, path, ["model.heads=3"])
+    assert caught.value.path == "--set"
+    assert not lacking(str(caught.value), "model", 128, 3) and "{" not in str(caught.value)
+
+
 def test_a_fault_of_the_file_is_not_blamed_on_a_set(file) -> None:
     path = file("clean.max_words = 0\n")
     assert complaint(path, "seed=3").path == str(path)

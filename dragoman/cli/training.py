@@ -21,7 +21,7 @@ _FEW_PAIRS = 500_000  # below this, a small model learns better than a large one
 def demo(
     folder: Annotated[Path, typer.Argument(help="Folder for data/demo and runs/demo.")] = Path("."),
 ) -> None:
-    """Train on the built-in corpus with 2 workers, and translate: minutes, offline.
+    """Train on the built-in corpus with 2 workers, and translate: a minute, offline.
 
     Example: dragoman demo
     """

@@ -136,7 +136,10 @@ def _check_languages(job: PreparationJob) -> None:
     languages = {(corpus.source_language, corpus.target_language) for corpus in job.corpora}
     if len(languages) > 1:
         directions = ", ".join(f"{source} to {target}" for source, target in sorted(languages))
-        raise UsageError(f"training, dev and test text are in different languages: {directions}")
+        raise UsageError(
+            f"training, dev and test text are in different languages: {directions}",
+            hint="name the same two languages in the same order for all of them",
+        )
 
 
 def _digest(facts: list[object]) -> str:

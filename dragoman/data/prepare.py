@@ -49,6 +49,12 @@ def prepare(job: PreparationJob, out: Path, reporter: Reporter) -> Card:
         text = CleanText(
             run_stage("clean", lambda folder: clean(folder, job.train, rules, workers, reporter))
         )
+        if not text.facts.read_pairs:
+            raise DataError(
+                "there is no pair in the training text",
+                path=job.train[0].files[0].source,
+                hint="look into the files: they are empty, or hold nothing in these languages",
+            )
         for check in _checks(job, text):
             reporter.note(str(check))
         sources = hashes(pair.source.encode() for pairs in held_out.values() for pair in pairs)

@@ -12,6 +12,7 @@ from dragoman.doctor.check import ALL, Check, Status
 from dragoman.doctor.facts import GpuFacts, HostFacts
 from dragoman.plan.needs import Needs
 
+_LESS_MEMORY = "data.split=2, train.recompute=true or sync.mode=sharded"
 _SLOW = 0.7  # times the median of the others
 _OTHERS_CORES = 0.25  # cores that other programs may use together; a desktop's own use less
 _IDLE_LOAD = 0.5  # processes per core that may want to run before the host counts as busy
@@ -56,13 +57,13 @@ def memory(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
             value += f"; {ranks} rank{'s' * (ranks > 1)} will need about {format_units.size(all_of_it)}"
             status = "error" if state > total else "warning" if all_of_it > available else "ok"
         advice = ""
-        if needs and status == "warning":
-            advice = f"start fewer ranks on this host, or set {needs.less_memory}"
-        if needs and status == "error":
-            divided = ", or sync.mode=sharded, which divides it among them" if needs.gathered is None else ""
+        if status == "warning":
+            advice = f"start fewer ranks on this host, or set {_LESS_MEMORY}"
+        if status == "error":
             advice = (
-                f"use a smaller model or fewer ranks on this host{divided}: not even weights and moments fit"
+                "use a smaller model, fewer ranks on this host or sync.mode=sharded, which divides the model "
             )
+            advice += "among them: not even weights and moments fit"
         checks.append(Check("memory", host.name, status, value, advice))
     return checks
 
@@ -125,8 +126,9 @@ def speed(hosts: Sequence[HostFacts]) -> list[Check]:
         if lowest >= _SLOW * usual:
             checks.append(Check("speed", host.name, "ok", value))
         else:
-            value += f"; the others reach {format_units.flops(usual)}"
-            advice = "end other programs there, or leave the host out: each step waits for the slowest rank"
+            value += f"; the other ranks reach {format_units.flops(usual)}"
+            or_without = ", or leave the host out" if len(hosts) > 1 else ""
+            advice = f"end other programs there{or_without}: each step waits for the slowest rank"
             checks.append(Check("speed", host.name, "warning", value, advice))
     return checks
 

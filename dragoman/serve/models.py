@@ -51,7 +51,8 @@ class Models:
         for model in candidates:
             if model.fits(source, target):
                 return model
-        known = ", ".join("-".join(model.languages) for model in candidates if model.languages)
+        pairs = dict.fromkeys("-".join(model.languages) for model in candidates if model.languages)
+        known = ", ".join(pairs)
         raise Refusal(400, f"no model from {source or 'any'} to {target or 'any'}; this server has {known}")
 
 

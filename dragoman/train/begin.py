@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from dragoman.checkpoint import saved_model
+from dragoman.config import Training
 from dragoman.data.batches import Batches, StepSize
 from dragoman.data.store import DataSet
 from dragoman.model import Transformer
@@ -50,7 +51,21 @@ def begin(
     size = StepSize(settings.data.step, settings.data.microbatch_size, settings.data.unit)
     batches = Batches(data, size, settings.train.seed)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Beginning(state, batches, [*lines, _size_line(size, world, parameters, settled)])
+    lines += [*_unreached(state, settings), _size_line(size, world, parameters, settled)]
+    return Beginning(state, batches, lines)
+
+
+def _unreached(state: State, settings: Training) -> list[str]:
+    """Warnings of a number of steps that leaves nothing to do, or ends before the rate has risen."""
+    steps, warmup = settings.train.steps, settings.train.warmup_steps
+    if state.step > steps:
+        return [
+            f"warning: train.steps = {steps:,}, but this run is at step {state.step:,}: nothing is left to do"
+        ]
+    if warmup >= steps and not settings.train.minutes:
+        because = "the learning rate never reaches its peak"
+        return [f"warning: train.warmup_steps = {warmup:,}, but train.steps = {steps:,}: {because}"]
+    return []
 
 
 def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:

@@ -379,6 +379,16 @@ def test_a_broken_tmx_is_an_error_with_file_and_line(tmp_path: Path, run) -> Non
     assert left_in(tmp_path) == []
 
 
+def test_training_files_without_a_pair_are_named(tmp_path: Path, sentences, write, run) -> None:
+    for language in ("en", "de"):
+        (tmp_path / f"train.{language}").write_text("")
+    words = [f"{x}={tmp_path}/train.{x}" for x in ("en", "de")]
+    for held_out in ({}, {"dev": write(tmp_path, "dev", sentences(5))}):
+        with raising(DataError, tmp_path / "train.en") as caught:
+            run(words, tmp_path / "data", **held_out)
+        assert lacking(str(caught.value), "--dev", "--set")
+
+
 def test_a_corpus_that_is_empty_after_cleaning_says_why(tmp_path: Path, sentences, write, run) -> None:
     words = write(tmp_path, "train", [("", "leer")] * 3 + [("same", "same")] * 2)
     dev = write(tmp_path, "dev", sentences(5))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import config
-from dragoman.config import Data, Sync, Train, Training
+from dragoman.config import Sync, Train, Training
 from dragoman.cost.capability import AskedPrecision, Capability
 from dragoman.doctor import capacity, gpus
 from dragoman.doctor import host as host_facts
@@ -78,10 +78,7 @@ def test_a_model_that_fits_no_rank_fits_when_ranks_share_it() -> None:
     small = Gpu(name="A10", memory_bytes=24 * 10**9, free_bytes=15 * 10**9)
     card = host(0, gpus=with_gpus(listed=[small] * 8, usable=[usable()] * 8), ranks=8)
     assert capacity.memory([card], shared)[0].status == "ok"
-    assert not lacking(only(capacity.memory([card], plain), "warning").advice, "sync.mode=sharded")
-    assert shared.less_memory == "data.split=2", "the rest is in use"
-    muon = Training(train=Train(optimizer="muon"), data=Data(split=2))
-    assert needs.less_memory(muon) == "data.split=4 or train.recompute=true", "it needs whole matrices"
+    assert "sync.mode=sharded" in only(capacity.memory([card], plain), "warning").advice
 
 
 def test_more_ranks_than_cores_warn() -> None:
@@ -104,7 +101,9 @@ def test_a_slow_host_is_named_with_its_load() -> None:
 
 
 def test_a_slow_device_among_good_ones_of_its_own_host_is_noticed() -> None:
-    assert only(capacity.speed([host(0, peaks=[9e12, 5e12, 9e12])]), "warning")
+    alone = only(capacity.speed([host(0, peaks=[9e12, 5e12, 9e12])]), "warning")
+    among = only(capacity.speed([host(0, peaks=[9e12, 5e12, 9e12]), host(1, peaks=[9e12])]), "warning")
+    assert len(alone.advice) < len(among.advice), "only one of several hosts can be left out"
 
 
 def test_hosts_that_are_all_slow_are_not_blamed() -> None:

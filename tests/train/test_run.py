@@ -14,7 +14,7 @@ from dragoman.rundir import RunFolder
 from dragoman.train import build_exchange, loop, saver
 from dragoman.train.step import Stepper
 from tests import ranks
-from tests.facts import raising
+from tests.facts import lacking, only, raising
 from tests.train import runs
 from tests.train.conftest import Here
 from tests.train.runs import Task
@@ -104,3 +104,16 @@ def test_records_are_sent_at_every_interval_also_where_nothing_is_shown(
     here.train(tmp_path, "train.steps=4", "measure.every=2")
     windows = database.read(RunFolder(tmp_path).records).windows
     assert windows["last_step"].tolist() == [2, 4]
+
+
+def test_steps_that_end_before_the_warm_up_or_are_made_already_are_warned_of(
+    here: Here, tmp_path: Path
+) -> None:
+    def warnings() -> list[str]:
+        lines = (tmp_path / "log.txt").read_text().splitlines()
+        return [line for line in lines if line.startswith("warning: ") and not lacking(line, "train.steps")]
+
+    here.train(tmp_path, "train.steps=4", "train.warmup_steps=100")
+    assert not lacking(only(warnings(), "train.warmup_steps"), 100, 4)
+    here.train(tmp_path, "train.steps=2", "train.warmup_steps=1")
+    assert not lacking(warnings()[-1], 2, 4)
