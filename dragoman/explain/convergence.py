@@ -275,9 +275,9 @@ def _advice(
         return ["check the learning rate and the data before training on"]
     if verdict == "improving":
         return _continue(records, path, predicted)
-    if verdict == "unknown":
-        every = max(1, path.last // WANTED_EVALUATIONS) if path else 0
-        how = remedies.setting(records.facts, "evaluate.every", every) if every else ""
+    if verdict == "unknown" and path:
+        every = max(1, path.last // WANTED_EVALUATIONS)
+        how = remedies.setting(records.facts, "evaluate.every", every)
         return [f"evaluate more often{how} or on more pairs, to get a usable curve"]
     return []
 

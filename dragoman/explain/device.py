@@ -20,6 +20,7 @@ from dragoman.measure.records import Records
 
 MANY_TIMES = 100.0  # what would be left of such a step is within the error of the measurements
 MOSTLY = 0.5  # share of the step spent computing, if nothing else stands out
+LEAST_LISTED = 0.01  # share of the step, for a wait for cores to be listed beside the others
 CAUSES = {
     "waiting_network": "the exchange of gradients",
     "waiting_data": "data",
@@ -81,7 +82,8 @@ def _opening(
     records: Records, parts: StepParts, verdict: str, computing: float, core_use: Cores | None
 ) -> str:
     is_short = core_use is not None and core_use.waited >= core_time.WORTH_SAYING * parts.seconds
-    for_cores = core_use.waited if core_use and is_short else None
+    is_listed = core_use is not None and core_use.waited >= LEAST_LISTED * parts.seconds
+    for_cores = core_use.waited if core_use and is_listed else None
     waits = {
         "a core": for_cores,
         "the exchange": parts.link,
@@ -130,7 +132,7 @@ def _remarks(records: Records, verdict: str, computing: float, gpu: GpuUse | Non
         listed = format_units.listed(
             [f"{names[kind]} took {format_units.share(share)}" for kind, share in worth.items()]
         )
-        remarks.append(f"Outside steps, {listed} of the time.")
+        remarks.append(f"Between steps, {listed} of the time since the first one.")
     if (writing := _writing_share(records)) and writing >= 0.01:
         remarks.append(
             f"Writing checkpoints in the background made steps {format_units.share(writing)} longer."
@@ -186,7 +188,10 @@ def _numbers(
 
 def _evidence(records: Records, parts: StepParts, gpu: GpuUse | None, core_use: Cores | None) -> list[str]:
     steps = format_units.counted(parts.steps, "step")
-    evidence = [f"shares: phases of {steps}, mean over ranks; computing is forward, backward and optimizer"]
+    evidence = [f"shares: phases of {steps}, mean over ranks"]
+    evidence.append(
+        "computing: forward, backward and optimizer, without the time that they waited for a core"
+    )
     if flops_share(records, parts) is not None:
         peak = f"measured matmul peak{f' in {records.facts.precision}' * bool(records.facts.precision)}"
         evidence.append(f"flops_share: the model's FLOPs per step over step time and the {peak}")

@@ -32,6 +32,7 @@ BLEU_NOISE = 0.1
 LOSS_RUN_NOISE_SHARE = 0.002
 BLEU_RUN_NOISE = 0.3
 POWERS = (0.0, 1.0, 2.0, 3.0)  # of a token's probability
+MOST_BENT = 100.0  # e^100 is a finite number
 # One standard deviation as a share of BLEU's gain, doubled where the gain is as large as what was seen: such
 # lines are not quite straight (measured by benchmarks/convergence.py).
 SLOPE_DOUBT = 0.3
@@ -149,10 +150,24 @@ def _by_loss(past: History, loss: Extrapolation, course: Course | None) -> Gain 
     low, likely, gain, high = draws.at(INTERVAL[0], LIKELY, 0.5, INTERVAL[1])
     at, fitted = np.transpose(loss.curve)
     lies = sum(weight * line.at(losses[-1] - fitted) for line, weight in zip(lines, weights, strict=True))
-    curve = [(float(x), float(y)) for x, y in zip(at, np.clip(lies, 0.0, 100.0), strict=True)]
+    curve = _drawn(at, np.clip(lies, 0.0, 100.0), float(past.steps[both][-1]), float(bleu[-1]), gain)
     noise = float(weights @ [line.noise for line in lines])
     high = min(high, 100 - bleu[-1])
     return Gain("bleu", gain, low, high, likely, max(BLEU_WORTH, noise), curve)
+
+
+def _drawn(
+    at: np.ndarray, fitted: np.ndarray, last_step: float, last: float, gain: float
+) -> list[tuple[float, float]]:
+    """Returns the fitted curve; ahead of the last step, it leads from its score to the predicted one."""
+    ahead = at > last_step
+    if ahead.any():
+        begins = np.interp(last_step, at, fitted)
+        rises = fitted[-1] - begins
+        share = (fitted[ahead] - begins) / rises if rises > 0 else np.linspace(0, 1, int(ahead.sum()))
+        fitted = fitted.copy()
+        fitted[ahead] = last + gain * share
+    return [(float(x), float(y)) for x, y in zip(at, fitted, strict=True)]
 
 
 class _Line:
@@ -172,7 +187,10 @@ class _Line:
         self.noise = max(float(np.sqrt((late**2).mean() * len(bleu) / (len(bleu) - 2))), BLEU_NOISE)
 
     def _bent(self, log_probability: np.ndarray) -> np.ndarray:
-        return np.expm1(self._power * log_probability) / self._power if self._power else log_probability
+        if not self._power:
+            return log_probability
+        # A loss that rose by hundreds, as in a damaged record, would overflow.
+        return np.expm1(np.minimum(self._power * log_probability, MOST_BENT)) / self._power
 
     def at(self, log_probability: np.ndarray) -> np.ndarray:
         return self._level + self.slope * (self._bent(log_probability) - self._middle)

@@ -61,6 +61,9 @@ def _applied(records: Records) -> tuple[np.ndarray, np.ndarray]:
 def _formula(plan: Schedule) -> str:
     config, width = plan.settings, plan.width
     rate, warmup, steps = config.rate, config.warmup_steps, config.steps
+    if config.schedule != "transformer" and warmup >= steps:
+        end = f"the plan ends before that, at step {steps:,}"
+        return f"The rate rises linearly towards {rate:.3g}, which it would reach at step {warmup:,}: {end}."
     rise = f"rises linearly to {rate:.3g} at step {warmup:,}, then " if warmup else ""
     return {
         "transformer": f"The rate is {rate:g} x {width}^-0.5 x min(step x {max(1, warmup)}^-1.5, step^-0.5): "

@@ -201,4 +201,5 @@ class Faults:
         when = f"at about step {start.last_step:,}" if start.last_step else "before its first step"
         text = f"Start {start.number} ended {when} ({worst.kind}): {worst.meaning}"
         is_last = start.number == len(self._run.starts)
-        self._run.remark("duration", "" if is_last else text, worst.advice)
+        # A start that was followed by another is history: its advice was taken, or is given for that one.
+        self._run.remark("duration", "" if is_last else text, worst.advice if is_last else "")

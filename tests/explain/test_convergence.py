@@ -18,6 +18,7 @@ from dragoman.schedule import learning_rate
 from tests.explain import build
 from tests.explain.sentences import wording
 from tests.facts import lacking, only
+from tests.golden.readme import DEMO
 
 
 def falling(step: np.ndarray) -> np.ndarray:
@@ -360,3 +361,12 @@ def test_steps_out_of_order_have_a_course_all_the_same() -> None:
     records.steps = build.records(steps=60).steps
     records.steps["step"] = records.steps["step"][::-1] + 20_000
     assert explain(records).numbers["steps"] == 20_060
+
+
+def test_the_curve_ahead_ends_at_the_bleu_that_is_predicted() -> None:
+    records = read(DEMO)
+    finding = explain(records)
+    (*_, (step, bleu)) = finding.numbers["bleu_curve"]
+    last = max(records.evaluations, key=lambda row: row.step)
+    assert step == finding.numbers["target_step"] > last.step
+    assert bleu == pytest.approx(last.bleu + finding.numbers["gain_if_doubled_bleu"])

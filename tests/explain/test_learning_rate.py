@@ -92,3 +92,13 @@ def test_schedule_of_another_program_is_no_plan_of_ours() -> None:
 
 def test_nothing_recorded_is_unknown() -> None:
     assert explain(build.NOTHING).verdict == "unknown"
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "linear", "cosine", "constant"])
+def test_a_warm_up_longer_than_the_plan_is_not_said_to_end(schedule: str) -> None:
+    settings = {"train.schedule": schedule, "train.rate": 0.5, "train.warmup_steps": 100, "train.steps": 30}
+    answer = explain(Records(RunFacts(settings=settings | {"model.width": 64}))).answer
+    assert not lacking(answer, 100, 30)
+    settings["train.warmup_steps"] = 10
+    usual = explain(Records(RunFacts(settings=settings | {"model.width": 64}))).answer
+    assert wording(usual) != wording(answer)

@@ -51,11 +51,11 @@ def test_15_percent_more_or_less_is_a_mismatch(factor: float, told: bool) -> Non
 
 @pytest.mark.parametrize(("share", "count"), [(0.09, 0), (0.11, 1)])
 def test_a_tenth_of_the_time_outside_steps_is_worth_advice(share: float, count: int) -> None:
-    records = build.records(steps=100, checkpoint_seconds=0.0, evaluation_seconds=0.0)
+    records = build.records(steps=100, checkpoint_seconds=0.0, evaluation_seconds=0.0, evaluate_every=10)
     training = records.steps["seconds"].sum()
     for event in records.events:
         if event.kind == "evaluation":
-            event.seconds = share / (1 - share) * training / 2
+            event.seconds = share / (1 - share) * training / 10
     advice = time_outside_steps.outside_advice(records)
     assert len(advice) == count
     assert all("6%" in text or "5%" in text for text in advice)  # half of it

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dragoman.explain.time_outside_steps import event_seconds, outside_seconds, slowed_by_writing
+from dragoman.explain.time_outside_steps import (
+    event_seconds,
+    outside_advice,
+    outside_seconds,
+    slowed_by_writing,
+)
 from dragoman.measure.records import Event, Records, RunFacts
 
 
@@ -53,3 +58,18 @@ def test_events_without_seconds_are_left_out_of_the_sum() -> None:
     assert outside.shares() == {"evaluation": 5 / 40, "checkpoint": 5 / 40}
     assert outside_seconds(Records(RunFacts(), steps=steps)) is None
     assert outside_seconds(Records(RunFacts(), events=events)) is None
+
+
+def with_evaluations(count: int) -> Records:
+    """Evaluations that take as long as the steps between them."""
+    records = beside(steps=10 * count)
+    records.events = [
+        Event(time=0.0, attempt=1, step=10 * number, kind="evaluation", seconds=10.0)
+        for number in range(1, count + 1)
+    ]
+    return records
+
+
+def test_evaluations_are_made_rarer_only_where_enough_of_them_are_left() -> None:
+    assert len(outside_advice(with_evaluations(8))) == 1
+    assert outside_advice(with_evaluations(7)) == []

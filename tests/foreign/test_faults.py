@@ -78,6 +78,8 @@ def test_failed_starts_before_the_run_are_told_apart(tmp_path: Path) -> None:
     assert found.numbers["steps"] == 500
     assert not lacking(found.answer, "3 attempts", 2, "launch failure")
     assert "stopped: " in found.answer
+    failed = next(fault for fault in FAULTS if fault.kind == "launch failure")
+    assert failed.advice not in found.advice, "the third start was none"
     assert found.numbers["wall_seconds"] == pytest.approx(500 * 1.7 + 88.1 + 20)
 
 
