@@ -12,7 +12,6 @@ from dragoman.doctor.check import ALL, Check, Status
 from dragoman.doctor.facts import GpuFacts, HostFacts
 from dragoman.plan.needs import Needs
 
-_LESS_MEMORY = "data.split=2, train.recompute=true or sync.mode=sharded"
 _SLOW = 0.7  # times the median of the others
 _OTHERS_CORES = 0.25  # cores that other programs may use together; a desktop's own use less
 _IDLE_LOAD = 0.5  # processes per core that may want to run before the host counts as busy
@@ -57,13 +56,13 @@ def memory(hosts: Sequence[HostFacts], needs: Needs | None) -> list[Check]:
             value += f"; {ranks} rank{'s' * (ranks > 1)} will need about {format_units.size(all_of_it)}"
             status = "error" if state > total else "warning" if all_of_it > available else "ok"
         advice = ""
-        if status == "warning":
-            advice = f"start fewer ranks on this host, or set {_LESS_MEMORY}"
-        if status == "error":
+        if needs and status == "warning":
+            advice = f"start fewer ranks on this host, or set {needs.less_memory}"
+        if needs and status == "error":
+            divided = ", or sync.mode=sharded, which divides it among them" if needs.gathered is None else ""
             advice = (
-                "use a smaller model, fewer ranks on this host or sync.mode=sharded, which divides the model "
+                f"use a smaller model or fewer ranks on this host{divided}: not even weights and moments fit"
             )
-            advice += "among them: not even weights and moments fit"
         checks.append(Check("memory", host.name, status, value, advice))
     return checks
 

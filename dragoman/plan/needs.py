@@ -27,6 +27,7 @@ class Needs:
     activation_bytes: float  # of a microbatch on one rank, estimated
     step_flops: float
     gathered: int | None = None  # weights and gradients that a rank of a sharded model gathers in a step
+    less_memory: str = "data.split=2"  # settings that need less, in words
 
     def state_bytes(self, ranks: int = 1) -> float:
         """Bytes that each of so many ranks of a host holds between two steps."""
@@ -64,7 +65,19 @@ def of(settings: Training, vocabulary: int, sentence_tokens: float) -> Needs:
         activation_bytes=_activation_bytes(settings, sentence_tokens),
         gathered=_gathered(settings, vocabulary) if settings.sync.mode == "sharded" else None,
         step_flops=flops.step(settings.model, vocabulary, tokens, tokens, tokens / sentence_tokens),
+        less_memory=less_memory(settings),
     )
+
+
+def less_memory(settings: Training) -> str:
+    """The settings that would make a rank need less memory than these do, in words."""
+    found = [f"data.split={2 * settings.data.split}"]
+    if not settings.train.recompute:
+        found.append("train.recompute=true")
+    if settings.sync.mode != "sharded" and settings.train.optimizer != "muon":
+        found.append("sync.mode=sharded")
+    *others, last = found
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _gathered(settings: Training, vocabulary: int) -> int:

@@ -15,6 +15,7 @@ from dragoman.plan.alternatives import AlternativePlan
 from dragoman.plan.document import memory
 from dragoman.plan.estimate import Estimate
 from dragoman.plan.forecast import Forecast
+from dragoman.plan.needs import less_memory
 from dragoman.plan.request import Plan
 
 _BINDING = {
@@ -129,7 +130,7 @@ def _needs(forecast: Forecast) -> Iterator[str]:
     verdict = ""
     if has:
         fits = "fits" if used.high <= has else "may not fit" if used.low <= has else "does not fit"
-        verdict = f" ({fits} in {format_units.size(has)}; data.split and train.recompute need less)"
+        verdict = f" ({fits} in {format_units.size(has)}; less with {less_memory(forecast.work.settings)})"
     yield f"Memory per rank: {interval(used, format_units.size)}{verdict}: {used.source}"
 
 

@@ -18,6 +18,7 @@ from dragoman.sync.bucket_sender import BucketSender, Route
 from dragoman.sync.exchange import Exchange
 from dragoman.sync.hierarchical import Groups, ThroughLeaders
 from dragoman.sync.topology import Topology
+from dragoman.sync.whole_buckets import WholeBuckets
 from dragoman.sync.wire import Finish
 from dragoman.sync.world import World
 
@@ -26,13 +27,15 @@ def build(model: Module, world: World, topology: Topology, way: ExchangeWay, set
     """An all-reduce in every step. Collective: also sends rank 0's weights to all."""
     if way.is_hierarchical:
         return AllReduce(model, world, way, ThroughLeaders(Groups(world, topology, way.flows), way))
+    if dist.get_backend() == "nccl":
+        return AllReduce(model, world, way, whole_buckets=WholeBuckets(way.wire))
     return AllReduce(model, world, way, Flat(world, way) if way.wire != "fp32" else None)
 
 
 class AllReduce(Exchange):
     """Averages gradients over ranks in the backward pass of a step's last microbatch.
 
-    Without a route, DDP sends the buckets itself over a ring of all ranks, in fp32.
+    Without a route and without whole buckets, DDP sends them itself over a ring of all ranks, in fp32.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class AllReduce(Exchange):
         way: ExchangeWay,
         route: Route | None = None,
         group: dist.ProcessGroup | None = None,
+        whole_buckets: WholeBuckets | None = None,
     ):
         """Collective: also sends rank 0's weights to all."""
         super().__init__(model, way)
@@ -58,6 +62,8 @@ class AllReduce(Exchange):
         self._sender = BucketSender(route, world.device) if route else None
         if self._sender:
             self._ddp.register_comm_hook(None, self._sender.hook)
+        elif whole_buckets:
+            self._ddp.register_comm_hook(None, whole_buckets.hook)
         self.model = self._ddp
 
     @contextmanager

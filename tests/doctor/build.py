@@ -15,6 +15,7 @@ NEEDS = Needs(
     checkpoints=4,
     activation_bytes=1.4e9,
     step_flops=8e12,
+    less_memory="data.split=2 or train.recompute=true",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import config
-from dragoman.config import Sync, Train, Training
+from dragoman.config import Data, Sync, Train, Training
 from dragoman.cost.capability import AskedPrecision, Capability
 from dragoman.doctor import capacity, gpus
 from dragoman.doctor import host as host_facts
@@ -78,7 +78,10 @@ def test_a_model_that_fits_no_rank_fits_when_ranks_share_it() -> None:
     small = Gpu(name="A10", memory_bytes=24 * 10**9, free_bytes=15 * 10**9)
     card = host(0, gpus=with_gpus(listed=[small] * 8, usable=[usable()] * 8), ranks=8)
     assert capacity.memory([card], shared)[0].status == "ok"
-    assert "sync.mode=sharded" in only(capacity.memory([card], plain), "warning").advice
+    assert not lacking(only(capacity.memory([card], plain), "warning").advice, "sync.mode=sharded")
+    assert shared.less_memory == "data.split=2", "the rest is in use"
+    muon = Training(train=Train(optimizer="muon"), data=Data(split=2))
+    assert needs.less_memory(muon) == "data.split=4 or train.recompute=true", "it needs whole matrices"
 
 
 def test_more_ranks_than_cores_warn() -> None:

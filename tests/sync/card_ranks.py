@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from typing import Any, get_args
 
 import torch
 import torch.distributed as dist
 
+from dragoman.config import Sync
 from dragoman.errors import DragomanError
+from dragoman.exchange_way import ExchangeWay, Wire
 from dragoman.leave import leave
 from dragoman.measure import probes
+from dragoman.sync import choice
+from dragoman.sync import topology as topologies
 from dragoman.sync import world as worlds
 from dragoman.sync.failures import explained
 from dragoman.sync.world import World
@@ -54,6 +60,28 @@ def probing(world: World) -> None:
     nccl.startup_seconds = 2 * probes._BURST_SECONDS
     nbytes, _ = probes.all_reduce(world)
     print(json.dumps({"bytes": nbytes}))
+
+
+def buckets(world: World) -> None:
+    """What one exchange of 9 MB of gradients sends, for each number format."""
+    sent: list[tuple[str, int]] = []
+    allreduce = nccl.LazyGroup.allreduce
+
+    def noting(group: nccl.LazyGroup, tensors: list[torch.Tensor], *rest: Any) -> dist.Work:
+        sent.append((str(tensors[0].dtype), tensors[0].numel()))
+        return allreduce(group, tensors, *rest)
+
+    nccl.LazyGroup.allreduce = noting
+    for wire in get_args(Wire):
+        layer = torch.nn.Linear(1500, 1500, bias=False)
+        exchange = choice.build(layer, world, topologies.find(world), ExchangeWay(wire=wire), Sync())
+        sent.clear()
+        with exchange.microbatch(is_last=True):
+            exchange.model(torch.full((1, 1500), float(world.rank + 1))).sum().backward()
+        threads = [thread.name for thread in threading.enumerate()]
+        mean = layer.weight.grad.unique().tolist()
+        print(json.dumps({"wire": wire, "sent": sent, "mean": mean, "threads": threads}), flush=True)
+        exchange.close()
 
 
 def main(what: str) -> None:

@@ -49,6 +49,14 @@ def test_every_way_of_exchanging_computes_the_mean_over_nccl() -> None:
         assert all(way["is_same_everywhere"] and way["distance"] < BF16 for way in ways.values())
 
 
+def test_nccl_gets_each_bucket_whole_and_in_its_number_format() -> None:
+    for rank in run("a=0+1,a=0+1", "buckets"):
+        for answer, dtype in zip(rank.answers(), ("torch.float32", "torch.bfloat16"), strict=True):
+            assert answer["sent"] == [[dtype, 1500 * 1500]], "9 MB: one bucket"
+            assert answer["mean"] == [1.5]
+            assert "bucket-sender" not in answer["threads"]
+
+
 @pytest.mark.usefixtures("hosts_are_possible")
 def test_between_hosts_nccl_uses_the_interface_that_leads_to_rank_0() -> None:
     with Cluster(hosts=2) as cluster:
