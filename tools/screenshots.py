@@ -27,7 +27,11 @@ START_SECONDS = 60
 
 def main(run: Path) -> None:
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, browser.opened(Path(folder)) as page:
+    # The browser may still be writing its profile.
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        browser.opened(Path(folder)) as page,
+    ):
         page.open((run / "report.html").resolve().as_uri(), width=WIDTH, height=1100)
         page.wait("document.querySelectorAll('.main-svg').length > 0")
         page.picture(IMAGES / "report.png")
