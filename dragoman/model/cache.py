@@ -22,6 +22,7 @@ class Cache:
     memory: list[KeysValues]  # per layer, each [B, H, S, C]
     mask_B11S: Tensor | None
     past: list[KeysValues | None] = field(init=False)  # per layer, each [R, H, T, C]; None before any token
+    _packing: Packing | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.past = [None] * len(self.memory)
@@ -35,8 +36,11 @@ class Cache:
         return 0 if self.past[0] is None else self.past[0][0].shape[2]
 
     def rows_per_sentence(self, rows: int) -> Packing:
-        """The packing in which the hypotheses of a sentence are its rows."""
-        return Packing.of(np.full(self.sentences, rows // self.sentences), self.memory[0][0].device)
+        """The packing in which the hypotheses of a sentence are its rows; kept while their number stays."""
+        lengths = np.full(self.sentences, rows // self.sentences)
+        if self._packing is None or not np.array_equal(self._packing.lengths_B, lengths):
+            self._packing = Packing.of(lengths, self.memory[0][0].device)
+        return self._packing
 
     def keep_sentences(self, sentences: Tensor) -> None:
         self.memory = [_select(keys_values, sentences) for keys_values in self.memory]
