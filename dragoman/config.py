@@ -275,7 +275,7 @@ class Train(Section):
     recompute: bool = Field(
         False,
         description="keep only the input of each layer and compute the layer again in the backward pass: the "
-        "same gradients with far less memory, for about a quarter more time",
+        "same gradients with far less memory, for up to a third more computing",
     )
     most_bad_steps: int = Field(
         20,

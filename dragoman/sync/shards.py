@@ -32,7 +32,7 @@ def check(topology: Topology) -> None:
     if not hasattr(FSDPModule, "set_custom_all_gather"):
         raise DragomanError(
             f"sync.mode=sharded needs a newer torch than {torch.__version__}",
-            hint="install torch 2.9 or later, or use sync.mode=allreduce",
+            hint="install a newer one (2.13 is tested), or use sync.mode=allreduce",
         )
 
 
