@@ -52,11 +52,12 @@ def sound_checkpoints(run: Path) -> list[int]:
     return folder.checkpoint_steps()
 
 
+@pytest.mark.parametrize("mode", ["allreduce", "sharded"])
 def test_a_full_disk_stops_all_ranks_with_a_message_and_the_run_continues_with_room(
-    task: Task, small_disk: Path
+    task: Task, small_disk: Path, mode: str
 ) -> None:
-    run = small_disk / "run"
-    with runs.started_training(task, run, "train.steps=2000", workers=2) as process:
+    run, mode = small_disk / "run", f"sync.mode={mode}"
+    with runs.started_training(task, run, "train.steps=2000", mode, workers=2) as process:
         runs.wait_until("a checkpoint", RunFolder(run).checkpoint_steps, process)
         filler = fill(small_disk, leaving=0)  # not even for a line in the log
         stdout, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
