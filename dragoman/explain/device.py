@@ -132,7 +132,7 @@ def _remarks(records: Records, verdict: str, computing: float, gpu: GpuUse | Non
         listed = format_units.listed(
             [f"{names[kind]} took {format_units.share(share)}" for kind, share in worth.items()]
         )
-        remarks.append(f"Between steps, {listed} of the time since the first one.")
+        remarks.append(f"Between steps, {listed} of the time since the first step.")
     if (writing := _writing_share(records)) and writing >= 0.01:
         remarks.append(
             f"Writing checkpoints in the background made steps {format_units.share(writing)} longer."
