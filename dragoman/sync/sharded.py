@@ -10,18 +10,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.fsdp import FSDPModule
 from torch.nn import Module
 
 from dragoman.config import Sync
 from dragoman.exchange_way import ExchangeWay
 from dragoman.sync.exchange import Exchange
+from dragoman.sync.shards import is_sharded
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
+
+if TYPE_CHECKING:  # takes half a second to import, which `shards.shard` does
+    from torch.distributed.fsdp import FSDPModule
 
 # torch 2.13 warns of the names that older ones know.
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -35,8 +39,8 @@ class Sharded(Exchange):
 
     def __init__(self, model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync):
         super().__init__(model, way)
-        assert isinstance(model, FSDPModule)
-        self._sharded = model
+        assert is_sharded(model)
+        self._sharded = cast("FSDPModule", model)
         self._clock = _Clock()
         if world.device.type == "cpu":
             self._time_collectives(model, crosses_hosts=len(topology.hosts) > 1)
@@ -57,8 +61,9 @@ class Sharded(Exchange):
         clock = self._clock
         model.register_forward_pre_hook(lambda *_: clock.enter("forward"), prepend=True)
         model.register_forward_hook(lambda *_: clock.enter("backward"))
-        for module in model.modules():
-            if isinstance(module, FSDPModule):
+        for each in model.modules():
+            if is_sharded(each):
+                module = cast("FSDPModule", each)
                 module.set_custom_all_gather(_AllGather(clock))  # type: ignore[arg-type]
                 module.set_custom_reduce_scatter(_ReduceScatter(clock))  # type: ignore[arg-type]
                 if crosses_hosts:

@@ -3,20 +3,26 @@
 Every rank keeps an equal part of the rows of each weight, of its gradient and of its moments; each host has
 all of them. A layer's weights are gathered from the host's ranks when the layer is computed, and freed again.
 Functions that read a model or a tensor also take a whole one, and then hand it over as it is.
+
+FSDP2 takes half a second to import. Only a run with shards imports it, so nothing here does at its top.
 """
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, TypeGuard
+
 import torch
 from torch import Tensor, nn
-from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor
 
 from dragoman.errors import DragomanError
 from dragoman.model import Transformer
 from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor
 
 
 def check(topology: Topology) -> None:
@@ -29,6 +35,8 @@ def check(topology: Topology) -> None:
             f"({listed})",
             hint="start as many ranks on each host, or use sync.mode=allreduce",
         )
+    from torch.distributed.fsdp import FSDPModule
+
     if not hasattr(FSDPModule, "set_custom_all_gather"):
         raise DragomanError(
             f"sync.mode=sharded needs a newer torch than {torch.__version__}",
@@ -42,10 +50,12 @@ def shard(model: Transformer, world: World, topology: Topology) -> None:
     Build the optimizer afterwards: the parameters are new ones. Layers move to the device one at a time, so
     the device never holds more than its part and one layer.
     """
+    from torch.distributed.fsdp import fully_shard
+
     mesh = _mesh(world, topology)  # collective
     for module in (*model.layers, model):
         for parameter in module.parameters():
-            if not isinstance(parameter, DTensor):
+            if not _is_divided(parameter):
                 parameter.data = parameter.data.to(world.device)
                 world.broadcast_(parameter.data)  # collective
         fully_shard(module, mesh=mesh)
@@ -53,6 +63,8 @@ def shard(model: Transformer, world: World, topology: Topology) -> None:
 
 def _mesh(world: World, topology: Topology) -> DeviceMesh:
     """The ranks of this host or, with several hosts, one row of ranks for each. Collective."""
+    from torch.distributed.device_mesh import DeviceMesh
+
     rows = [topology.ranks_of(host) for host in range(len(topology.hosts))]
     inside = [world.group(row) for row in rows][topology.rank_hosts[world.rank]]
     if len(rows) == 1:
@@ -66,12 +78,18 @@ def _mesh(world: World, topology: Topology) -> DeviceMesh:
 
 
 def is_sharded(model: nn.Module) -> bool:
-    return isinstance(model, FSDPModule)
+    loaded = sys.modules.get("torch.distributed.fsdp")
+    return loaded is not None and isinstance(model, loaded.FSDPModule)
+
+
+def _is_divided(tensor: Tensor) -> TypeGuard[DTensor]:
+    loaded = sys.modules.get("torch.distributed.tensor")
+    return loaded is not None and isinstance(tensor, loaded.DTensor)
 
 
 def whole(tensor: Tensor) -> Tensor:
     """All rows of a tensor. Collective on the ranks of a host if the tensor is divided."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if _is_divided(tensor) else tensor
 
 
 def whole_model(model: Transformer) -> Transformer:
@@ -87,13 +105,13 @@ def whole_model(model: Transformer) -> Transformer:
 
 def fill(tensor: Tensor, content: Tensor | None, world: World) -> None:
     """Copies rank 0's content, or this rank's part of it, into the tensor; others give None. Collective."""
-    part = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    part = tensor.to_local() if _is_divided(tensor) else tensor
     sent = tensor if part is tensor else torch.empty(tensor.shape, dtype=part.dtype, device=part.device)
     if world.is_main:
         assert content is not None
         sent.copy_(content)
     world.broadcast_(sent)  # collective
-    if isinstance(tensor, DTensor):
+    if _is_divided(tensor):
         part.copy_(_own_rows(sent, tensor.device_mesh))
 
 

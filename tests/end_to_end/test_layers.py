@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,3 +125,9 @@ def test_a_class_name_has_one_meaning() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_a_run_without_shards_does_not_import_what_shards_need() -> None:
+    """It takes half a second, in each of the processes that a run starts."""
+    script = "import sys, dragoman.train.run; sys.exit('torch.distributed.fsdp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0

@@ -205,6 +205,6 @@ def test_out_of_memory_ends_the_run_with_advice_as_other_ranks_are_in_the_middle
 def test_a_torch_that_cannot_time_its_collectives_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     alike = Topology(["a"], [0, 0], ["lo"])
     shards.check(alike)
-    monkeypatch.setattr(shards, "FSDPModule", object)
+    monkeypatch.setattr("torch.distributed.fsdp.FSDPModule", object)
     with raising(DragomanError, torch.__version__):
         shards.check(alike)
