@@ -13,7 +13,8 @@ from dragoman.measure.records import Records
 
 ENOUGH_BESIDE = 5  # steps needed while a checkpoint was written, and while none was
 DEAR = 0.10  # share of the time: doing it half as often saves 5 %, the least worth advising
-FEWEST = 8  # evaluations or checkpoints: half as many must still show a curve, and be worth keeping
+# Half as many evaluations must still show a curve, and half as many checkpoints be more than one.
+FEWEST = {"evaluation": 8, "checkpoint": 4}
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def outside_advice(records: Records) -> list[str]:
     names = {"evaluation": "evaluate half as often", "checkpoint": "write checkpoints half as often"}
     advice = []
     for kind, key in (("evaluation", "evaluate.every"), ("checkpoint", "checkpoint.every")):
-        if shares[kind] < DEAR or sum(event.kind == kind for event in records.events) < FEWEST:
+        if shares[kind] < DEAR or sum(event.kind == kind for event in records.events) < FEWEST[kind]:
             continue
         every, how = records.facts.settings.get(key), ""
         if isinstance(every, int):

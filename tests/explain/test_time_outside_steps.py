@@ -60,16 +60,17 @@ def test_events_without_seconds_are_left_out_of_the_sum() -> None:
     assert outside_seconds(Records(RunFacts(), events=events)) is None
 
 
-def with_evaluations(count: int) -> Records:
-    """Evaluations that take as long as the steps between them."""
+def pausing(kind: str, count: int) -> Records:
+    """Evaluations or checkpoints that take as long as the steps between them."""
     records = beside(steps=10 * count)
     records.events = [
-        Event(time=0.0, attempt=1, step=10 * number, kind="evaluation", seconds=10.0)
+        Event(time=0.0, attempt=1, step=10 * number, kind=kind, seconds=10.0)
         for number in range(1, count + 1)
     ]
     return records
 
 
-def test_evaluations_are_made_rarer_only_where_enough_of_them_are_left() -> None:
-    assert len(outside_advice(with_evaluations(8))) == 1
-    assert outside_advice(with_evaluations(7)) == []
+@pytest.mark.parametrize(("kind", "fewest"), [("evaluation", 8), ("checkpoint", 4)])
+def test_pauses_are_made_rarer_only_where_enough_of_them_are_left(kind: str, fewest: int) -> None:
+    assert len(outside_advice(pausing(kind, fewest))) == 1
+    assert outside_advice(pausing(kind, fewest - 1)) == []
