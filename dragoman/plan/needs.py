@@ -30,7 +30,7 @@ class Needs:
     less_memory: str = "data.split=2"  # settings that need less, in words
 
     def state_bytes(self, ranks: int = 1) -> float:
-        """Bytes that each of so many ranks of a host holds between two steps."""
+        """Bytes that each rank holds between two steps, with this many ranks on a host."""
         whole = _NUMBER_BYTES * float(2 * self.parameters + self.moments)
         return whole if self.gathered is None else whole / ranks
 
@@ -39,7 +39,7 @@ class Needs:
         return float(_NUMBER_BYTES * self.parameters)
 
     def rank_bytes(self, ranks: int = 1) -> float:
-        """The most bytes that each of so many ranks of a host holds: in the middle of a step.
+        """The most bytes that each rank holds, with this many ranks on a host: in the middle of a step.
 
         With shards it may be in an evaluation, for which every rank gathers all weights.
         """

@@ -126,7 +126,7 @@ class Work:
         return Estimate(counts["value"], low, high, f"{epochs:g} x {self.corpus.pairs:,} pairs")
 
     def memory_bytes(self, ranks: int) -> Estimate:
-        """Memory of each of so many ranks of a host in the middle of a step."""
+        """Memory of each rank of a host with this many ranks, in the middle of a step."""
         run_needs = needs.of(self.settings, self.corpus.vocabulary, self.corpus.sentence_tokens)
         total = run_needs.rank_bytes(ranks) + self.way.memory_bytes(self.parameters)
         return Estimate.within(total, _MEMORY_SHARE, "weights, gradients, moments and what autograd keeps")
