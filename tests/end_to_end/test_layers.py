@@ -15,7 +15,7 @@ PACKAGE = Path(dragoman.__file__).parent
 # exceptions. docs/architecture.md says what each is for.
 ORDER = [
     *("errors", "bounds", "content", "figures", "format_units", "orphans", "atomic", "temporary", "terminal"),
-    *("progress", "rundir", "kinds", "leave", "faults"),
+    *("progress", "rundir", "kinds", "leave", "faults", "stacks"),
     "cost",
     "exchange_way",
     "config",
