@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_CLONE_NEWPID = 0x20000000  # of setns(2)
+_PR_SET_PDEATHSIG = 1  # of prctl(2)
 _END_SECONDS = 10.0
 
 # $0: host name, $1: content of /etc/hosts. The first line still sees the machine's /proc, so it gets the
@@ -119,6 +120,25 @@ class Host:
             self._first.stderr.close()
 
 
+def become(pid: int) -> None:
+    """Take this process to the host whose first process this is: for a fork that has its imports already.
+
+    Only a new process can be in the host's process namespace, so this returns in a child. The caller's own
+    process waits for it and ends as it does; where that one is killed, the child is, too. It must have no
+    threads.
+    """
+    folder = os.getcwd()
+    for name in ("pid", "net", "uts", "ipc", "mnt"):  # mnt last: the paths are those of this machine's /proc
+        _set_namespace(f"/proc/{pid}/ns/{name}")
+    os.chdir(folder)
+    if child := os.fork():
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code < 0:
+            os.kill(os.getpid(), -code)
+        os._exit(code)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 @contextmanager
 def _children_in(pid: int) -> Iterator[None]:
     """In the block, this thread's children start in the process namespace of `pid` but stay our children."""
@@ -133,7 +153,7 @@ def _set_namespace(path: str) -> None:
     namespace = os.open(path, os.O_RDONLY)
     try:
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.setns(namespace, _CLONE_NEWPID):
+        if libc.setns(namespace, 0):  # of whatever kind it is
             raise TestbedError(f"setns {path}: {os.strerror(ctypes.get_errno())}")
     finally:
         os.close(namespace)

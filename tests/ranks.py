@@ -1,8 +1,8 @@
 """Starts ranks without a launcher, here or on the hosts of a test bed, and commands; reads what they say.
 
 To start Python and to import torch takes longer than the short runs of tests do. So where a test is about
-what ranks or a command do, and not about how they start or end, those of this machine are forks of a process
-that has everything imported: processes with sockets between them all the same. (Forks run no `atexit`.)
+what ranks or a command do, and not about how they start or end, they are forks of a process that has all of
+that imported: processes with sockets between them all the same. (Forks run no `atexit`.)
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ import multiprocessing
 import os
 import runpy
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dragoman.launch import environment
 from testbed import Cluster
+from testbed.host import become
 
 WAIT_SECONDS = 120  # for what takes seconds: the machine may be busy
 PORT = 29_400  # on hosts of a test bed, where everything is free
@@ -89,10 +88,7 @@ def run(module: str, arguments: Sequence[object], count: int) -> Ended:
 def each(module: str, arguments: Sequence[object], count: int) -> list[Ended]:
     """The same, rank by rank."""
     with started(module, arguments, count) as forks:
-        deadline = time.monotonic() + WAIT_SECONDS
-        for fork in forks:
-            fork.process.join(max(0.0, deadline - time.monotonic()))
-        return [fork.ended() for fork in forks]
+        return _ended(forks)
 
 
 @dataclass(frozen=True)
@@ -114,12 +110,20 @@ def started(module: str, arguments: Sequence[object], count: int) -> Iterator[li
     words = [str(argument) for argument in arguments]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    starts = []
+    for rank in range(count):
+        environment = dict(os.environ) | place(rank, count, rank, count, "127.0.0.1", port)
+        starts.append(_Start(module, words, environment, _core(count)))
+    with _forked(starts) as forks:
+        yield forks
+
+
+@contextmanager
+def _forked(starts: Sequence[_Start]) -> Iterator[list[Fork]]:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         forks = []
-        for rank in range(count):
-            environment = dict(os.environ) | place(rank, count, rank, count, "127.0.0.1", port)
+        for rank, start in enumerate(starts):
             said = Path(folder, f"{rank}.out"), Path(folder, f"{rank}.err")
-            start = _Start(module, words, environment, _core(count))
             process = _FORKS.Process(target=_be, args=(start, *said))
             process.start()
             stack.callback(process.close)
@@ -129,29 +133,28 @@ def started(module: str, arguments: Sequence[object], count: int) -> Iterator[li
         yield forks
 
 
+def _ended(forks: Sequence[Fork]) -> list[Ended]:
+    deadline = time.monotonic() + WAIT_SECONDS
+    for fork in forks:
+        fork.process.join(max(0.0, deadline - time.monotonic()))
+    return [fork.ended() for fork in forks]
+
+
 def on_hosts(
     cluster: Cluster, module: str, arguments: Sequence[object], per_host: Sequence[int]
 ) -> list[Ended]:
     """So many on each host of a test bed; the first host's address is where they meet."""
-    command, count = [sys.executable, "-m", module, *map(str, arguments)], sum(per_host)
+    words = [str(argument) for argument in arguments]
     places = [(host, local) for host, ranks in enumerate(per_host) for local in range(ranks)]
     cores = sorted(os.sched_getaffinity(0))
-    with ExitStack() as stack:
-        started = []
-        for rank, (host, local) in enumerate(places):
-            process = cluster.popen(
-                host,
-                command,
-                env=place(rank, count, local, per_host[host], cluster.addresses[0], PORT),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                preexec_fn=partial(os.sched_setaffinity, 0, {cores[rank % len(cores)]}),
-            )
-            stack.enter_context(process)  # closes its pipes
-            stack.callback(process.kill)
-            started.append(process)
-        said = [process.communicate(timeout=WAIT_SECONDS) for process in started]
-    return [Ended(process.returncode, *texts) for process, texts in zip(started, said, strict=True)]
+    starts = []
+    for rank, (host, local) in enumerate(places):
+        told = place(rank, len(places), local, per_host[host], cluster.addresses[0], PORT)
+        core = {cores[rank % len(cores)]}
+        pid = cluster.first_process(host)
+        starts.append(_Start(module, words, dict(os.environ) | told, core, host=pid))
+    with _forked(starts) as forks:
+        return _ended(forks)
 
 
 def _core(count: int) -> set[int]:
@@ -171,6 +174,7 @@ class _Start:
     cores: set[int]
     given: Path | None = None  # its standard input
     folder: Path | None = None
+    host: int | None = None  # the first process of the host of a test bed that it is to run on
 
 
 def _be(start: _Start, out: Path, err: Path) -> NoReturn:
@@ -178,6 +182,8 @@ def _be(start: _Start, out: Path, err: Path) -> NoReturn:
     os.environ.clear()
     os.environ.update(start.environment)
     os.sched_setaffinity(0, start.cores)
+    if start.host:
+        become(start.host)
     if start.folder:
         os.chdir(start.folder)
     if start.given:
