@@ -321,19 +321,19 @@ def _gpus(run: Run, steps: Table) -> Table | None:
 
 def _lens(run: Run, steps: Table, phases: dict[str, np.ndarray]) -> Table:
     """Five steps at 50 samples each; all bytes flow while rank 0 waits in the exchange."""
-    rows = []
-    sent = 0.0
+    rows, sent, wire_bytes = [], 0.0, run.wire_bytes
     for index in range(min(20, run.steps), min(25, run.steps)):
         lengths = np.array([phases[name][0, index] for name in PHASES])
         borders = np.concatenate(([0.0], np.cumsum(lengths)))
         start = steps["ended"][index] - steps["seconds"][index]
-        for at in np.linspace(0, borders[-1], 50, endpoint=False):
-            phase = int(np.searchsorted(borders, at, side="right") - 1)
-            within = np.interp(at, borders[3:5], [0.0, run.wire_bytes])
-            rows.append((0.0, start + at, sent + within, sent + within, float(index + 1), float(phase)))
-        sent += run.wire_bytes
+        at = np.linspace(0, borders[-1], 50, endpoint=False)
+        phase = np.searchsorted(borders, at, side="right") - 1.0
+        bytes_so_far = sent + np.interp(at, borders[3:5], [0.0, wire_bytes])
+        step = np.full_like(at, index + 1)
+        rows.append(np.stack((np.zeros_like(at), start + at, bytes_so_far, bytes_so_far, step, phase)))
+        sent += wire_bytes
     names = ("host", "time", "sent_bytes", "received_bytes", "step", "phase")
-    columns = np.array(rows).reshape(-1, len(names)).T
+    columns = np.concatenate(rows, axis=1) if rows else np.empty((len(names), 0))
     return dict(zip(names, columns, strict=True))
 
 

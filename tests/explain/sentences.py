@@ -96,22 +96,33 @@ def gains(advice: str) -> list[float]:
     return [one.value for one in stated(advice) if not one.kind and "." in one.text]
 
 
-def unfounded(finding: Finding, records: Records) -> Iterator[str]:
+class Known:
+    """Names and numbers that a run's sentences may have from its records: gathered once for all of them."""
+
+    def __init__(self, records: Records) -> None:
+        facts = records.facts
+        names = {
+            *facts.hosts,
+            *facts.gradient_interfaces,
+            *(file.get("name", "") for file in facts.checkpoint_files),
+            *(attempt.reason or "" for attempt in records.attempts),
+            *map(str, records.nics["interface"]),
+        }
+        longest_first = sorted(names - {""}, key=len, reverse=True)
+        one_of_them = "|".join(map(re.escape, longest_first)) or "(?!)"  # which matches nothing
+        self._names = re.compile(rf"(?<!\w)(?:{one_of_them})(?!\w)")
+        self.numbers = [*_leaves(facts.model_dump(exclude={"origins"}))]
+        for attempt in records.attempts:
+            self.numbers += _leaves(attempt.placement)
+
+    def without_names(self, sentence: str) -> str:
+        return self._names.sub(" ", sentence)
+
+
+def unfounded(finding: Finding, known: Known) -> Iterator[str]:
     """Each number of the answer that is neither in the finding's numbers nor a fact of the run."""
-    facts = records.facts
-    answer = finding.answer
-    names = {
-        *facts.hosts,
-        *facts.gradient_interfaces,
-        *(file.get("name", "") for file in facts.checkpoint_files),
-    }
-    reasons = {attempt.reason or "" for attempt in records.attempts}
-    for name in sorted(names | reasons | {*map(str, records.nics["interface"])}, key=len, reverse=True):
-        answer = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", " ", answer) if name else answer
-    found = [*_leaves(finding.numbers), *_leaves(facts.model_dump(exclude={"origins"}))]
-    for attempt in records.attempts:
-        found += _leaves(attempt.placement)
-    for one in stated(answer):
+    found = [*_leaves(finding.numbers), *known.numbers]
+    for one in stated(known.without_names(finding.answer)):
         if (one.kind, one.value) in _DEFINED.get(finding.id, ()):
             continue
         if not any(_is(one, name, value) for name, value in found):

@@ -18,7 +18,7 @@ from dragoman.measure.records import Records
 from dragoman.report import markdown, page, text
 from tests.explain import build, generate
 from tests.explain.build import Run
-from tests.explain.sentences import gains, not_numbers, ugly, unfounded
+from tests.explain.sentences import Known, gains, not_numbers, ugly, unfounded
 from tests.facts import failed, lacking
 
 Findings = dict[str, Finding]
@@ -47,13 +47,15 @@ def broken(seed: int) -> Iterator[str]:
     run = generate.draw(seed)
     records = build.records(**vars(run))
     findings = explained(records)
+    known = Known(records)
     for finding in findings.values():
-        yield from of_every_answer(finding, records)
+        yield from of_every_answer(finding, known)
     for claim in OF_THE_RUN:
         yield from claim(run, records, findings)
     holed = generate.with_holes(records, seed)
+    known = Known(holed)
     for finding in explained(holed).values():
-        yield from (f"with holes: {text}" for text in of_every_answer(finding, holed))
+        yield from (f"with holes: {text}" for text in of_every_answer(finding, known))
 
 
 def explained(records: Records) -> Findings:
@@ -63,11 +65,11 @@ def explained(records: Records) -> Findings:
 # --- whatever was recorded --------------------------------------------------------------------------------
 
 
-def of_every_answer(finding: Finding, records: Records) -> Iterator[str]:
+def of_every_answer(finding: Finding, known: Known) -> Iterator[str]:
     checks = (_form, _shares, _gains, not_numbers)
     for check in checks:
         yield from (f"{finding.id}: {text}" for text in check(finding))
-    yield from (f"{finding.id}: {text}" for text in (*ugly(finding), *unfounded(finding, records)))
+    yield from (f"{finding.id}: {text}" for text in (*ugly(finding), *unfounded(finding, known)))
 
 
 def _form(finding: Finding) -> Iterator[str]:
@@ -434,8 +436,9 @@ def out_of_bounds(seed: int) -> Iterator[str]:
     run = generate.with_a_true_link(generate.draw(seed))
     records = generate.bare(run)
     findings = explained(records)
+    known = Known(records)
     for finding in findings.values():
-        yield from of_every_answer(finding, records)
+        yield from of_every_answer(finding, known)
     yield from _by_meters(run, findings)
     if not run.wire_bytes:
         return

@@ -50,7 +50,7 @@ def test_sentences_are_whole_and_their_numbers_are_known(made: list[Diagnosis]) 
             assert not failed([finding])
             assert not list(sentences.ugly(finding))
             if finding.id in ("network", "device_utilisation"):
-                assert not list(sentences.unfounded(finding, one.records))
+                assert not list(sentences.unfounded(finding, sentences.Known(one.records)))
 
 
 def test_what_the_network_holds_up_the_devices_wait_for(made: list[Diagnosis]) -> None:
