@@ -47,7 +47,7 @@ def whole(made_once: Made, task: Task) -> Whole:
 
     def of(*settings: str) -> Path:
         def make(folder: Path) -> None:
-            result = runs.train(task, folder, *STEPS, SHARDED, workers=2)
+            result = runs.train(task, folder, *STEPS, *settings, workers=2)
             assert result.returncode == 0, result.stderr
             assert "Warning" not in result.stderr
 
