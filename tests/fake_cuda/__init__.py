@@ -1,7 +1,8 @@
 """The GPU's code paths on a machine without a GPU: real code, fake CUDA tensors, no kernel.
 
 `run("tests.fake_cuda.steps")` runs a module in a process of its own where torch's CPU build takes fake
-tensors on "cuda" for real ones. The module prints one line of JSON, which `run` returns. In that process:
+tensors on "cuda" for real ones. The module prints one line of JSON, which `run` returns. In that process, a
+fork of one that has torch imported (server.py):
 
     card.py      the pretended GPU: `with card.pretended((8, 0)) as counts: ...`
     counting.py  the cost of the code inside: launches, casts, and host-device waits with their place
@@ -13,7 +14,9 @@ from the device is made up (`pretended(answer=...)`). No fake tensor shows numbe
 
 from __future__ import annotations
 
+import atexit
 import fcntl
+import functools
 import hashlib
 import importlib.util
 import json
@@ -21,6 +24,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -34,12 +38,30 @@ _WAIT_SECONDS = 240
 
 def run(module: str, *arguments: object) -> Any:
     """What `python -m MODULE ARGUMENTS` prints as its last line, read as JSON; skips where it cannot run."""
-    library = _stub()
-    told = dict(os.environ) | {"LD_PRELOAD": str(library), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    words = [sys.executable, "-m", module, *map(str, arguments)]
-    ended = subprocess.run(words, cwd=_ROOT, env=told, capture_output=True, text=True, timeout=_WAIT_SECONDS)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout.splitlines()[-1])
+    server = _server()
+    assert server.stdin and server.stdout
+    with tempfile.TemporaryDirectory() as folder:
+        said = Path(folder, "out"), Path(folder, "err")
+        server.stdin.write(json.dumps([module, *map(str, arguments), *map(str, said)]) + "\n")
+        server.stdin.flush()
+        assert server.stdout.readline() == "0\n", said[1].read_text()
+        return json.loads(said[0].read_text().splitlines()[-1])
+
+
+@functools.cache
+def _server() -> subprocess.Popen[str]:
+    """Forks for each module: what they all import takes longer than most of them do. It ends with us."""
+    told = dict(os.environ) | {"LD_PRELOAD": str(_stub()), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    words = [sys.executable, "-m", "tests.fake_cuda.server", str(_WAIT_SECONDS)]
+    server = subprocess.Popen(
+        words, cwd=_ROOT, env=told, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(_end, server)
+    return server
+
+
+def _end(server: subprocess.Popen[str]) -> None:
+    server.communicate()
 
 
 def _stub() -> Path:
