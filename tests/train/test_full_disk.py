@@ -13,9 +13,9 @@ import pytest
 from dragoman.checkpoint import saved_state
 from dragoman.errors import DragomanError
 from dragoman.rundir import RunFolder
-from dragoman.train.saver import FolderSaver
+from dragoman.train.saver import FolderSaver, main_saver
 from tests.facts import lacking, raising
-from tests.train import runs
+from tests.train import killed_saves, runs
 from tests.train.conftest import Here
 from tests.train.runs import Task
 
@@ -91,6 +91,38 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_checkpoint_leaves_no_part_of_it
     assert sound_checkpoints(run) == [8]
     assert [path.name for path in RunFolder(run).checkpoints.iterdir()] == ["step-00000008"]
     assert "dragoman train" not in runs.log(run)
+
+
+def test_wherever_in_a_checkpoint_the_room_ends_the_one_before_is_intact_and_no_part_stays(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FolderSaver, "_lacking_space", lambda *_: "")  # it looked before the room was taken
+    run, state = RunFolder(small_disk), killed_saves.new_state()
+    killed_saves.advance(state)
+
+    def save() -> FolderSaver:
+        saver = main_saver(run, killed_saves.VOCABULARY, 1, killed_saves.FINGERPRINT)
+        saver.save(state)
+        saver.wait()
+        return saver
+
+    assert not save().failure
+    size = sum(path.stat().st_size for path in run.checkpoint(1).iterdir())
+    killed_saves.advance(state)
+    page, parts = os.sysconf("SC_PAGE_SIZE"), 12
+    # the last ones leave room for all but state.json and config.toml, or for all but the manifest
+    rooms = [size * part // parts for part in range(parts)] + [size - count * page for count in range(4)]
+    for room in rooms:
+        filler = fill(small_disk, leaving=room)
+        failure = save().failure
+        filler.unlink()
+        assert failure, f"{room} bytes were enough"
+        assert not lacking(failure.what, os.strerror(errno.ENOSPC), "step 1")
+        assert sound_checkpoints(small_disk) == [1]
+        assert killed_saves.leftovers(run) == []
+        killed_saves.check(run.best.resolve())
+    assert not save().failure
+    assert sound_checkpoints(small_disk) == [1, 2]
 
 
 def test_a_stop_that_could_not_save_is_no_good_end(task: Task, small_disk: Path) -> None:
