@@ -31,7 +31,8 @@ def appearing(folder: Path) -> Iterator[Path]:
         folder = destination(folder)
         unfinished = folder.with_name(folder.name + UNFINISHED)
         remove(unfinished)
-        unfinished.mkdir(mode=0o700 if folder.exists() else 0o777, parents=True)
+        make_folder(folder.parent)
+        unfinished.mkdir(mode=0o700 if folder.exists() else 0o777)
         try:
             _pass_on(folder, unfinished)
             yield unfinished
@@ -85,6 +86,24 @@ def destination(path: Path) -> Path:
 
 
 _MOST_LINKS = 40  # in a row; the kernel's own limit
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it that are missing, and writes their names to the disk."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        with suppress(PermissionError):  # a folder in which one may make others, but not look
+            sync(folder.parent)
+
+
+def link(path: Path, target: str) -> None:
+    """Makes or replaces a link: a reader finds the old target or the new one."""
+    unfinished = path.with_name(path.name + UNFINISHED)
+    remove(unfinished)
+    unfinished.symlink_to(target)
+    unfinished.replace(path)
+    sync(path.parent)
 
 
 def remove(path: Path) -> None:

@@ -21,6 +21,7 @@ import re
 from pathlib import Path
 from typing import IO
 
+from dragoman import atomic
 from dragoman.errors import UsageError
 
 # A name as `StepFolders.at` makes it. At most 15 digits: ranks compare steps as floats, exact to 2^53.
@@ -53,7 +54,7 @@ class RunFolder:
 
     def lock(self) -> IO[str]:
         """Locks the run folder while the returned file is open, so that only one training writes to it."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(self.path)
         file = open(self.path / ".lock", "a")  # noqa: SIM115  closed by the caller, or when its process ends
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

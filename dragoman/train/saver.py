@@ -117,7 +117,7 @@ class FolderSaver(Saver):
         """Why the disk has no room, found before a byte is written: half a checkpoint is useless."""
         tensors = [each for file in files.values() if not isinstance(file, bytes) for each in file.values()]
         needed = sum(tensor.numel() * tensor.element_size() for tensor in tensors) + (1 << 20)
-        self._folders.path.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(self._folders.path)
         free = shutil.disk_usage(self._folders.path).free
         return f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free" if free < needed else ""
 
@@ -197,17 +197,18 @@ def link_best(
     ranking = sorted(scored, key=lambda evaluation: evaluation.goodness(metric), reverse=True)
     kept = [evaluation.step for evaluation in ranking[: settings.checkpoint.keep_best]]
     if best and kept:
-        link = best.with_name(f"{best.name}{atomic.UNFINISHED}")
-        link.unlink(missing_ok=True)
-        link.symlink_to(os.path.relpath(folders.at(kept[0]), best.parent))
-        link.replace(best)
+        atomic.link(best, os.path.relpath(folders.at(kept[0]), best.parent))
     return kept
 
 
 def _remove(path: Path) -> None:
-    """Removes a checkpoint, renamed first: a half-removed folder must not pass for a checkpoint."""
+    """Removes a checkpoint, renamed first: a half-removed folder must not pass for a checkpoint.
+
+    Not even after a power cut: the new name is on the disk before a file is gone.
+    """
     doomed = path.with_name(path.name + atomic.UNFINISHED)
     path.rename(doomed)
+    atomic.sync(path.parent)
     shutil.rmtree(doomed)
 
 
