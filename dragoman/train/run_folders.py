@@ -247,7 +247,11 @@ class RunFolders:
         return f"sent from {self._host(source)} to {hosts}: {what} ({sent / 1e6:,.1f} MB)"
 
     def _tidy(self, checkpoint: SoundCheckpoint | None, settings: Training) -> None:
-        """Brings this disk to the state at that step; removes old checkpoints unless rank 0's saver does."""
+        """Brings this disk to the state at that step.
+
+        A process that was killed just after its last save has not yet done what follows a save. And where the
+        disk is full, room is made here for those who now keep fewer checkpoints.
+        """
         folder = self._folder
         if not checkpoint or not checkpoint.replicas:
             shutil.rmtree(folder.replicas, ignore_errors=True)
@@ -256,14 +260,12 @@ class RunFolders:
         for each in (folder.checkpoint_folders, *map(folder.replica, checkpoint.replicas)):
             saver.remove_newer(each, checkpoint.step)
         history = saved_state.saved_state(folder.checkpoint(checkpoint.step)).history
-        if not self._world.is_main:
-            saver.tidy(folder.checkpoint_folders, settings, history, folder.best)
-        elif self._home != 0:
-            saver.link_best(folder.checkpoint_folders, settings, history, folder.best)
+        saver.tidy(folder.checkpoint_folders, settings, history, folder.best)
 
 
 def _remove_unfinished(folder: RunFolder) -> None:
     for leftover in (
+        folder.best.with_name(folder.best.name + atomic.UNFINISHED),
         *folder.checkpoints.glob(f"*{atomic.UNFINISHED}"),
         *folder.replicas.glob(f"*/*{atomic.UNFINISHED}"),
     ):

@@ -125,6 +125,18 @@ def test_wherever_in_a_checkpoint_the_room_ends_the_one_before_is_intact_and_no_
     assert sound_checkpoints(small_disk) == [1, 2]
 
 
+def test_a_full_disk_has_room_again_for_those_who_keep_fewer_checkpoints(
+    here: Here, small_disk: Path
+) -> None:
+    run = small_disk / "run"
+    here.train(run, "train.steps=8", "checkpoint.every=1", "evaluate.metric=loss")
+    fill(small_disk, leaving=400_000)
+    with raising(DragomanError, "1 MB", "0 MB", "step 8"):
+        here.train(run, "train.steps=16")
+    here.train(run, "train.steps=16", "checkpoint.keep_last=2")
+    assert sound_checkpoints(run)[-1] == 16
+
+
 def test_a_stop_that_could_not_save_is_no_good_end(task: Task, small_disk: Path) -> None:
     run = small_disk / "run"
     never = ("train.steps=100000", "checkpoint.every=100000", "evaluate.every=100000")

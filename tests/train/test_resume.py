@@ -1,10 +1,12 @@
 """Going on: what may change, what may not, and that the result is that of a run never stopped."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from dragoman import atomic
 from dragoman.errors import ConfigError, DataError
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
@@ -39,6 +41,25 @@ def test_a_finished_run_says_so_again_and_changes_no_checkpoint(here: Here, tmp_
     assert again.facts == recorded.facts
     ends = [line for line in runs.log(tmp_path).splitlines() if not lacking(line, "6 steps")]
     assert len(ends) == 2 and ends[0] == ends[1]
+
+
+def test_a_run_killed_between_its_last_save_and_what_follows_it_makes_up_for_it(
+    here: Here, tmp_path: Path
+) -> None:
+    settings = (*SHORT, "evaluate.metric=loss", "checkpoint.keep_last=1")
+    here.train(tmp_path, *SHORT, "evaluate.metric=loss", "train.steps=3")
+    run = RunFolder(tmp_path)
+    assert run.best.resolve() == run.checkpoint(3)
+    shutil.copytree(run.checkpoint(3), tmp_path / "kept")
+    here.train(tmp_path, *settings)
+    assert run.best.resolve() == run.checkpoint(6)
+    (tmp_path / "kept").rename(run.checkpoint(3))  # as it is when the last checkpoint has just appeared
+    atomic.link(run.best, "checkpoints/step-00000003")
+    (tmp_path / "best.unfinished").symlink_to("checkpoints/step-00000006")
+    assert here.train(tmp_path, *settings) == StopReason.FINISHED
+    assert run.best.resolve() == run.checkpoint(6)
+    assert run.checkpoint_steps() == [6]
+    assert not (tmp_path / "best.unfinished").is_symlink()
 
 
 def test_a_run_stopped_at_an_evaluation_makes_up_for_it(here: Here, tmp_path: Path) -> None:
