@@ -18,13 +18,34 @@ _TEXT = """\
 #SBATCH --nodes={nodes}
 #SBATCH --ntasks-per-node={workers}
 #SBATCH --exclusive
-#SBATCH --signal=TERM@{save_seconds}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:USR1@{save_seconds}
 {optional}# On a cluster with GPUs, remove one # to get one GPU per rank:
 ##SBATCH --gpus-per-node={workers}
 
-# Ranks get SIGTERM {save_seconds} s before the time is up, and save. Submit this file again to continue.
+# SIGUSR1: the time is up in {save_seconds} s. The ranks save, and the job returns to the queue to continue.
+# SIGTERM: somebody cancelled the job. Slurm tells the ranks itself, and they save; nothing is requeued.
+# After the failure of a node, Slurm requeues the job by itself.
+is_late= is_cancelled= is_woken=
+# scancel sends SIGTERM to the ranks alone. srun must not get it: it would kill them.
+trap 'is_late=yes is_woken=yes; scancel --signal=TERM "$SLURM_JOB_ID"' USR1
+trap 'is_cancelled=yes is_woken=yes' TERM
+
 # --cpu-bind=none: the ranks divide the cores of their node evenly among themselves.
-exec srun --kill-on-bad-exit=1 --cpu-bind=none {command}
+srun --kill-on-bad-exit=1 --cpu-bind=none {command} &
+while
+    is_woken=
+    wait "$!"
+    code=$?
+    [ "$is_woken" ] # by a signal: srun is still running
+do
+    :
+done
+if [ "$code" = 0 ] && [ "$is_late" ] && [ ! "$is_cancelled" ]; then
+    exec scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$code"
 """
 _SAVE_SECONDS = 300
 _VALUE = re.compile(r"[\w.:,@%+-]+")  # of --time and --partition: nothing that needs quotes
