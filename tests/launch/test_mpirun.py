@@ -1,11 +1,13 @@
 """Ranks started by Open MPI."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from dragoman.errors import UsageError
@@ -59,6 +61,31 @@ def test_a_cut_cable_is_reported_within_15_seconds_and_so_is_its_mending(
         finally:
             cluster.mend(1)
             training.kill()
+
+
+@pytest.mark.usefixtures("mpirun")
+def test_a_killed_rank_ends_all_within_seconds_and_the_same_command_continues(
+    task: Task, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2"]
+    words += [*runs.DRAGOMAN, *runs.arguments(task, tmp_path)]
+    with runs.started(words) as process:
+        runs.wait_for_step(process, tmp_path, 20)
+        ranks = [
+            each
+            for each in runs.ranks_of(process.pid)
+            if each.environ().get("OMPI_COMM_WORLD_RANK") is not None
+        ]
+        ranks[1].send_signal(signal.SIGKILL)
+        began = time.monotonic()
+        process.communicate(timeout=runs.WAIT_SECONDS)
+        assert process.returncode
+        assert not psutil.wait_procs(ranks, timeout=10)[1]
+        assert time.monotonic() - began < 15
+    done = subprocess.run(words, capture_output=True, text=True, timeout=runs.WAIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert len(runs.resumed_at(tmp_path)) == 1
+    assert runs.trained(tmp_path) == runs.trained(unbroken(2))
 
 
 @pytest.mark.usefixtures("mpirun")

@@ -1,12 +1,18 @@
 """Ranks started by plain torchrun, on each host by hand."""
 
+import signal
 import socket
 import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
+import pytest
+
 from dragoman.doctor.at_start import _TORCHRUN_TRUSTS
+from dragoman.measure import database
+from dragoman.rundir import RunFolder
 from testbed import Cluster
 from tests.train import runs
 from tests.train.conftest import Unbroken
@@ -48,11 +54,44 @@ def test_torchrun_on_two_hosts_ends_with_the_bytes_of_two_local_workers(
     assert runs.trained(tmp_path, STEPS) == runs.trained(unbroken(2), STEPS)
 
 
-def test_ranks_that_torchrun_starts_again_do_not_meet_those_of_the_first_attempt() -> None:
+def torchrun(*options: str) -> list[str]:
+    """The beginning of a command that starts two ranks on this machine, and starts them again."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1"]
-    words += ["--master-addr=127.0.0.1", f"--master-port={port}", "-m", "tests.launch.restarted"]
+    words = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", *options]
+    return [*words, "--master-addr=127.0.0.1", f"--master-port={port}"]
+
+
+def test_ranks_that_torchrun_starts_again_do_not_meet_those_of_the_first_attempt() -> None:
+    words = [*torchrun("--max-restarts=1"), "-m", "tests.launch.restarted"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=runs.WAIT_SECONDS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["attempt 1: [3.0]"] * 2
+
+
+def rank(number: int, torchrun: int) -> psutil.Process:
+    """A rank among torchrun's processes."""
+    (found,) = (each for each in runs.ranks_of(torchrun) if each.environ().get("RANK") == str(number))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "fault"), [(1, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGSTOP)], ids=str
+)
+def test_a_run_whose_ranks_torchrun_starts_again_ends_with_the_bytes_of_an_unbroken_one(
+    task: Task, unbroken: Unbroken, tmp_path: Path, number: int, fault: signal.Signals
+) -> None:
+    # a rank that stops answers neither the others nor torchrun's SIGTERM
+    words = [*torchrun("--max-restarts=3", "--shutdown-timeout=2"), "-m", "--", "dragoman"]
+    words += runs.arguments(task, tmp_path, "sync.timeout_seconds=5")
+    with runs.started(words) as process:
+        runs.wait_for_step(process, tmp_path, 20)
+        rank(number, process.pid).send_signal(fault)
+        _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
+    assert process.returncode == 0, stderr
+    (resumed_at,) = runs.resumed_at(tmp_path)
+    assert 16 <= resumed_at < runs.LAST
+    steps = database.read(RunFolder(tmp_path).records).steps
+    steps = database.read(RunFolder(tmp_path).records).steps["step"]
+    assert list(steps) == list(range(1, runs.LAST + 1))  # none twice, none missing
+    assert runs.trained(tmp_path) == runs.trained(unbroken(2))
