@@ -12,7 +12,7 @@ LOOKS_FOR = "errors of Python, CUDA, NCCL and mpirun"
 
 
 @dataclass(frozen=True)
-class Fault:
+class LoggedFault:
     kind: str
     pattern: re.Pattern[str]
     meaning: str
@@ -20,8 +20,8 @@ class Fault:
     weight: int  # if one start has several faults, the one with the largest weight is taken as the cause
 
 
-def _fault(kind: str, pattern: str, meaning: str, advice: str, weight: int) -> Fault:
-    return Fault(kind, re.compile(pattern), meaning, advice, weight)
+def _fault(kind: str, pattern: str, meaning: str, advice: str, weight: int) -> LoggedFault:
+    return LoggedFault(kind, re.compile(pattern), meaning, advice, weight)
 
 
 FAULTS = (
@@ -142,7 +142,9 @@ MOST_BUFFERED = 100  # step lines that may appear in the file after a fault thou
 class Faults:
     def __init__(self, gathered: Gathered):
         self._run = gathered
-        self._seen: dict[tuple[int, Fault], int] = {}  # start and fault -> number of step lines before it
+        self._seen: dict[
+            tuple[int, LoggedFault], int
+        ] = {}  # start and fault -> number of step lines before it
         self.is_recognised = False
 
     def line(self, text: str) -> None:
@@ -151,7 +153,7 @@ class Faults:
                 self._note(fault, text)
                 return
 
-    def _note(self, fault: Fault, text: str) -> None:
+    def _note(self, fault: LoggedFault, text: str) -> None:
         start = self._start_of(fault)
         if _MPIRUN_ENDED.match(text):
             start.is_over = True
@@ -171,7 +173,7 @@ class Faults:
         if start.reason != "finished":
             start.reason = f"{worst.kind}: {worst.meaning}"
 
-    def _start_of(self, fault: Fault) -> LoggedStart:
+    def _start_of(self, fault: LoggedFault) -> LoggedStart:
         """The start of a fault: a new one after mpirun has ended, or if a launch fails after steps."""
         start = self._run.start
         is_launch = fault.kind == "launch failure" and start.last_step is not None
@@ -181,7 +183,7 @@ class Faults:
 
     def finish(self) -> None:
         """Settles why each start ended. Faults that a start survived are dropped."""
-        by_start: dict[int, list[Fault]] = {}
+        by_start: dict[int, list[LoggedFault]] = {}
         for (number, fault), before in self._seen.items():
             fatal = by_start.setdefault(number, [])
             after = self._run.intervals["attempt"][before:].count(number)
@@ -190,7 +192,7 @@ class Faults:
         for number, faults in by_start.items():
             self._ended(self._run.starts[number - 1], faults)
 
-    def _ended(self, start: LoggedStart, faults: list[Fault]) -> None:
+    def _ended(self, start: LoggedStart, faults: list[LoggedFault]) -> None:
         if start.reason == "finished":
             return
         if not faults:  # the start survived
