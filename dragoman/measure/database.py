@@ -5,7 +5,8 @@
     steps        one row per step: mean, least and most of each phase over all ranks, and the slowest rank
     windows      one row per rank and log interval: the summed seconds of each phase
     evaluations  one row per evaluation
-    events       evaluation, checkpoint, start-up, restart, fault, stop: when, how long
+    events       evaluation, checkpoint, start-up, hosts that joined, stop: when, how long
+    faults       what went wrong: when, where, when it was noticed, steps that had to be repeated
     probes       separate measurements: steps without exchange, link, device peak
     nics         per host and interface: bytes in and out; per second for the last hour, per minute before
     hosts        per host: CPU, memory, disk, at the same times
@@ -13,7 +14,7 @@
     programs     per host: other programs that used the cores while ranks waited for one
     lens         short bursts of samples at 20 Hz or more: bytes on the gradients' interface, step, phase
 
-attempts, evaluations, events and probes hold each row as JSON; the others have a column per number
+attempts, evaluations, events, faults and probes hold each row as JSON; the others have a column per number
 (records.COLUMNS). Columns that end in _us hold whole microseconds in 3 to 4 bytes instead of 8, so that
 300,000 steps on 64 ranks stay under 100 MB.
 
@@ -25,7 +26,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ from dragoman.measure.records import (
     Attempt,
     EvaluationRow,
     Event,
+    Fault,
     Probe,
     Records,
     RunFacts,
@@ -56,6 +58,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "attempts": Attempt,
     "evaluations": EvaluationRow,
     "events": Event,
+    "faults": Fault,
     "probes": Probe,
 }
 
@@ -99,7 +102,7 @@ class RecordsFile:
     def _add_columns(self) -> None:
         """Adds the tables and columns that the version that began the file did not have."""
         with self._database:
-            for table in ADDED_TABLES:
+            for table in COLUMNS.keys() & ADDED_TABLES:
                 self._create_table(table)
             for table, columns in COLUMNS.items():
                 present = _columns(self._database, table)
@@ -116,6 +119,7 @@ class RecordsFile:
         for attempt in self.past:
             times += [attempt.started, attempt.ended]
         times += [event.time + event.seconds for event in _models(self._database, "events", Event)]
+        times += [fault.time for fault in _models(self._database, "faults", Fault)]
         return max((float(time) for time in times if time is not None), default=-math.inf)
 
     def fact(self, key: str) -> Any:
@@ -241,19 +245,28 @@ def _assembled(facts: dict[str, Any], rows: dict[str, list[Any]], tables: dict[s
     plausible.check(facts)
     attempts: list[Attempt] = sorted(rows["attempts"], key=lambda attempt: attempt.number)
     known = {name: value for name, value in facts.items() if name in RunFacts.model_fields}
+    first_repeated = _first_repeated(attempts)
+    steps, repeated = _parted(tables["steps"], "step", first_repeated)
+    windows, _ = _parted(tables["windows"], "last_step", first_repeated)
+
+    def kept(rows: Sequence[Any]) -> list[Any]:
+        return [row for row in rows if row.step < first_repeated.get(row.attempt, np.inf)]
+
     return Records(
         RunFacts(**known),
         attempts,
-        steps=_without_superseded(tables["steps"], "step", attempts),
-        windows=_without_superseded(tables["windows"], "last_step", attempts),
-        evaluations=_rows_without_superseded(rows["evaluations"], attempts),
+        steps=steps,
+        windows=windows,
+        evaluations=kept(rows["evaluations"]),
         events=rows["events"],
-        probes=_rows_without_superseded(rows["probes"], attempts),
+        probes=kept(rows["probes"]),
         nics=tables["nics"],
         hosts=tables["hosts"],
         gpus=tables["gpus"],
         lens=tables["lens"],
         programs=tables["programs"],
+        faults=rows["faults"],
+        repeated=repeated,
     )
 
 
@@ -286,6 +299,8 @@ def _table(database: sqlite3.Connection, table: str) -> Table:
 
 
 def _models(database: sqlite3.Connection, table: str, model: type[BaseModel]) -> list[Any]:
+    if table in ADDED_TABLES and not _columns(database, table):
+        return []
     rows = [model.model_validate_json(row) for (row,) in database.execute(f"SELECT row FROM {table}")]
     for row in rows:
         plausible.check(vars(row))
@@ -298,22 +313,34 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _superseded_from(attempts: Iterable[Attempt], number: int) -> float:
-    """The first step of this attempt that a later attempt repeated."""
-    return min((later.first_step for later in attempts if later.number > number), default=np.inf)
+def _first_repeated(attempts: Sequence[Attempt]) -> dict[int, float]:
+    """The first step of each attempt that a later one repeated; infinity if none did."""
+    begins: dict[int, int] = {}
+    for attempt in attempts:
+        begins[attempt.number] = min(attempt.first_step, begins.get(attempt.number, attempt.first_step))
+    first: dict[int, float] = {}
+    least = np.inf
+    for number in sorted(begins, reverse=True):
+        first[number] = least
+        least = min(least, begins[number])
+    return first
 
 
-def _without_superseded(table: Table, key: str, attempts: Sequence[Attempt]) -> Table:
-    limits = {attempt.number: _superseded_from(attempts, attempt.number) for attempt in attempts}
-    kept = np.array(
-        [step < limits.get(int(a), np.inf) for step, a in zip(table[key], table["attempt"], strict=True)],
-        dtype=bool,
+def _parted(table: Table, key: str, first_repeated: dict[int, float]) -> tuple[Table, Table]:
+    """The rows that count, and those that a later attempt superseded. A row belongs to an attempt."""
+    if np.isnan(table["attempt"]).any():
+        raise ValueError("a row has no attempt")
+    limits = np.full(len(table["attempt"]), np.inf)
+    if first_repeated:
+        numbers = np.array(sorted(first_repeated))
+        places = np.clip(np.searchsorted(numbers, table["attempt"]), 0, len(numbers) - 1)
+        is_known = numbers[places] == table["attempt"]
+        limits[is_known] = np.array([first_repeated[number] for number in numbers.tolist()])[places][is_known]
+    kept, superseded = table[key] < limits, table[key] >= limits
+    return (
+        {name: values[kept] for name, values in table.items()},
+        {name: values[superseded] for name, values in table.items()},
     )
-    return {name: values[kept] for name, values in table.items()}
-
-
-def _rows_without_superseded(rows: Sequence[Any], attempts: Sequence[Attempt]) -> list[Any]:
-    return [row for row in rows if row.step < _superseded_from(attempts, row.attempt)]
 
 
 def _plain(value: Any) -> Any:

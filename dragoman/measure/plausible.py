@@ -17,7 +17,7 @@ _MOST_COUNTED = 1e15  # steps, tokens, ranks, hosts; microseconds
 _LAST_TIME = 1e11  # Unix seconds, in the year 5138
 _DEEPEST = 20
 _TIMES = ("time", "ended", "started")
-_DURATIONS = ("seconds", "span")
+_DURATIONS = ("seconds", "span", "noticed_seconds")
 
 
 def check_column(name: str, kind: str, values: np.ndarray) -> None:

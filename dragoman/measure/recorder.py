@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import torch
 
+from dragoman.faults import FaultKind
 from dragoman.measure import clock
 from dragoman.measure.clock import RunClock
 from dragoman.measure.meters import HostMeter
@@ -25,6 +26,7 @@ from dragoman.measure.records import (
     Attempt,
     EvaluationRow,
     Event,
+    Fault,
     Probe,
     Table,
     packed_shares,
@@ -124,6 +126,37 @@ class Recorder:
             detail=detail,
         )
         self._writer.do(lambda file: file.add_row("events", event))
+
+    def fault(
+        self,
+        kind: FaultKind,
+        step: int,
+        at: float,
+        *,
+        attempt: int | None = None,
+        host: str = "",
+        rank: int | None = None,
+        phase: str = "",
+        detail: str = "",
+        noticed_seconds: float | None = None,
+        steps_lost: int = 0,
+        stacks: str = "",
+    ) -> None:
+        """Records what went wrong `at` a reading of the clock, in this attempt or an earlier one."""
+        fault = Fault(
+            time=self._clock.time(at),
+            attempt=self._attempt.number if attempt is None else attempt,
+            step=step,
+            kind=kind,
+            host=host,
+            rank=rank,
+            phase=phase,
+            detail=detail,
+            noticed_seconds=noticed_seconds,
+            steps_lost=steps_lost,
+            stacks=stacks,
+        )
+        self._writer.do(lambda file: file.add_row("faults", fault))
 
     def evaluation(self, evaluation: Evaluation) -> None:
         row = EvaluationRow(

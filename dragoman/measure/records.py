@@ -9,12 +9,14 @@ an earlier step, its rows supersede those of the steps it repeats.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, field_validator
 
 from dragoman.exchange_way import ExchangeWay
+from dragoman.faults import FaultKind
 
 PHASES = ("data", "forward", "backward", "exchange", "optimizer")  # of a step, in order
 FIRST_DATE = 1e8  # Unix time, 1973; smaller times count from the start of a log without dates
@@ -118,11 +120,34 @@ class Event(RecordRow):
     time: float  # when it began
     attempt: int
     step: int
-    # startup, exchange (the detail names the way), evaluation, checkpoint, fault, stop; or writing: saving a
-    # checkpoint in the background
+    # startup, exchange (the detail names the way), evaluation, checkpoint, stop; fault, in another program's
+    # log; joined: hosts that came back, named in the detail; writing: saving a checkpoint in the background
     kind: str
     seconds: float = 0.0  # for which training stood still; for `writing`, it continued
     detail: str = ""
+
+
+class Fault(RecordRow):
+    """Something that went wrong. Several faults may end an attempt, such as one for each rank of a host."""
+
+    time: float  # last sign of life of what failed; when it was noticed if that is all that is known
+    attempt: int  # that it ended, or that survived it
+    step: int  # completed by then
+    kind: FaultKind
+    host: str = ""
+    rank: int | None = None  # in the attempt's placement
+    phase: str = ""  # in which it happened
+    detail: str = ""  # such as the name of the signal
+    noticed_seconds: float | None = None  # from `time` until somebody noticed
+    steps_lost: NonNegativeInt = 0  # made, then made again
+    stacks: str = ""  # a file in the run folder, relative, with what each thread was doing
+
+    @field_validator("stacks")
+    @classmethod
+    def _stays_in_the_run_folder(cls, path: str) -> str:
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            raise ValueError(f"stacks is not a file in the run folder: {path[:80]}")
+        return path
 
 
 class Probe(RecordRow):
@@ -147,7 +172,7 @@ Table = dict[str, np.ndarray]  # columns of equal length
 
 
 class Records:
-    """All measurements of a run, without superseded rows."""
+    """All measurements of a run. Superseded rows are left out; their steps are in a table of their own."""
 
     def __init__(
         self,
@@ -163,6 +188,8 @@ class Records:
         gpus: Table | None = None,
         lens: Table | None = None,
         programs: Table | None = None,
+        faults: Sequence[Fault] = (),
+        repeated: Table | None = None,
     ):
         self.facts = facts
         self.attempts = list(attempts)
@@ -176,6 +203,8 @@ class Records:
         self.gpus = _filled("gpus", gpus)
         self.lens = _filled("lens", lens)
         self.programs = _filled("programs", programs)
+        self.faults = sorted(faults, key=lambda fault: (fault.time, fault.attempt))
+        self.repeated = _filled("steps", repeated)  # steps that a later attempt made again
 
     def phase(self, name: str, statistic: str = "mean") -> np.ndarray:
         """The seconds of a phase in each step; NaN where they are not known.
@@ -274,7 +303,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
 }
 TEXT_COLUMNS = {"interface", "core_shares", "name"}
-ADDED_TABLES = {"programs"}  # added after the first version of this schema; older files lack them
+ADDED_TABLES = {"programs", "faults"}  # added after the first version of this schema; older files lack them
 
 
 def packed_shares(shares: Sequence[float]) -> str:

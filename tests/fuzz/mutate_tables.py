@@ -28,7 +28,7 @@ def database(data: bytes, other: bytes, draw: random.Random) -> bytes:
 
 def _change_tables(database: sqlite3.Connection, draw: random.Random) -> None:
     names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    table = draw.choice([*names, "facts", "steps", "events", "evaluations", "attempts", "probes"])
+    table = draw.choice([*names, "facts", "steps", "events", "evaluations", "attempts", "probes", "faults"])
     columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
     if not columns:  # gone by an earlier change
         return

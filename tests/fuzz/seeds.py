@@ -41,6 +41,7 @@ from tests.benchmarks import test_csv_runs
 from tests.decode import models
 from tests.decode.documents import test_documents as documents
 from tests.foreign import logs, test_fairseq, test_nmon, test_nvidia, test_tfcheckpoint
+from tests.measure import damage
 
 _TESTS = Path(__file__).parent.parent
 SETTINGS = Training(model=Model(width=8, heads=2, encoder_layers=1, decoder_layers=1, feedforward=8))
@@ -119,6 +120,7 @@ def records(name: str) -> bytes:
         database.execute("PRAGMA journal_mode = OFF")
         for table, most in (("steps", 60), ("nics", 40), ("hosts", 20), ("lens", 100), ("windows", 20)):
             database.execute(f"DELETE FROM {table} WHERE rowid > {most}")
+        damage.add_faults(database)
         database.commit()
         database.execute("VACUUM")
         return database.serialize()

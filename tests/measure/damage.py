@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.measure.records import COLUMNS
 
-ROWS = ("attempts", "evaluations", "events", "probes")
+ROWS = ("attempts", "evaluations", "events", "probes", "faults")
 IN_A_COLUMN = (
     None,
     "text",
@@ -50,6 +50,25 @@ IN_JSON = (
     *([], {}, [1, "a", None], {"a": {"b": []}}, [[[]]], "x" * 10_000),
 )
 BOMB = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+
+
+FAULTS = (
+    {"kind": "killed", "rank": 1, "host": "b", "noticed_seconds": 0.3, "steps_lost": 2, "phase": "exchange"},
+    {"kind": "host_unreachable", "host": "b", "detail": "no answer", "stacks": "stacks/a-0.txt"},
+)
+
+
+def add_faults(database: sqlite3.Connection) -> None:
+    """Adds faults after the last step of the first attempt, and a second attempt."""
+    database.execute("CREATE TABLE IF NOT EXISTS faults (row TEXT)")
+    ended, step = database.execute("SELECT max(ended), max(step) FROM steps").fetchone()
+    (text,) = database.execute("SELECT row FROM attempts").fetchone()
+    first = json.loads(text)
+    again = {"number": first["number"] + 1, "started": ended + 5, "first_step": int(step) - 1}
+    database.execute("INSERT INTO attempts VALUES (?)", (json.dumps({**first, **again}),))
+    for row in FAULTS:
+        where = {"time": ended, "attempt": first["number"], "step": int(step)}
+        database.execute("INSERT INTO faults VALUES (?)", (json.dumps({**where, **row}),))
 
 
 def damage(path: Path, seed: int) -> str:

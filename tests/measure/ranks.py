@@ -97,6 +97,8 @@ def main(folder: Path) -> None:
         ended.probe(
             "peak", 6, began=clock.seconds() - PROBED_EARLIER_SECONDS, seconds=0.25, flops_per_second=1e9
         )
+        ended.fault("killed", 10, clock.seconds() - PROBED_EARLIER_SECONDS, attempt=0, host="b", rank=2)
+        ended.event("joined", 10, clock.seconds(), 0.0, "b")
         save_on_rank_0(world, ended)
         ended.close("finished")
 

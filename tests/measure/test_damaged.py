@@ -30,6 +30,7 @@ DEEP = "[" * 100_000
 def changed(path: Path, *statements: str) -> Path:
     shutil.copyfile(SOUND, path)
     with closing(sqlite3.connect(path)) as file:
+        damage.add_faults(file)
         for statement in statements:
             file.execute(statement)
         file.commit()
@@ -76,6 +77,12 @@ def test_damaged_records_are_answered_or_refused_by_name(seed: int, tmp_path: Pa
         ["UPDATE steps SET loss = 'low' WHERE rowid = 3"],
         ["UPDATE hosts SET core_shares = x'ff' WHERE rowid = 1"],
         ["UPDATE attempts SET row = json_set(row, '$.started', 'Infinity')"],
+        ["UPDATE faults SET row = json_set(row, '$.time', -5.0)"],
+        ["UPDATE faults SET row = json_set(row, '$.noticed_seconds', -1.0)"],
+        ["UPDATE faults SET row = json_set(row, '$.steps_lost', -1)"],
+        ["UPDATE faults SET row = json_set(row, '$.kind', 'bewitched')"],
+        ["UPDATE faults SET row = json_set(row, '$.stacks', '/etc/passwd')"],
+        ["UPDATE faults SET row = json_set(row, '$.stacks', 'a/../../b')"],
     ],
     ids=lambda statements: statements[-1][:50],
 )

@@ -18,6 +18,7 @@ from dragoman.measure.records import (
     Attempt,
     EvaluationRow,
     Event,
+    Fault,
     Probe,
     Table,
     column,
@@ -69,6 +70,40 @@ def test_steps_made_again_supersede_the_old_ones(file: RecordsFile, tmp_path: Pa
     assert records.steps["step"].tolist() == list(range(1, 13))
     assert records.steps["loss"].tolist() == [1.0] * 6 + [2.0] * 6
     assert [(row.step, row.bleu) for row in records.evaluations] == [(4, 1.0), (8, 3.0)]
+
+
+def test_steps_that_were_made_again_are_in_a_table_of_their_own(file: RecordsFile, tmp_path: Path) -> None:
+    """Attempt 1 repeats the last two steps of attempt 0, and attempt 2 the last three of both."""
+    for number, first, last in ((0, 1, 10), (1, 9, 12), (2, 8, 14)):
+        file.replace_attempt(Attempt(number=number, started=number, first_step=first, ranks=2))
+        file.add("steps", steps_table(first, last, number))
+    records = read(tmp_path / "records.db")
+    assert records.steps["step"].tolist() == list(range(1, 15))
+    assert records.repeated["step"].tolist() == [8, 9, 10, 9, 10, 11, 12]
+    assert records.repeated["attempt"].tolist() == [0, 0, 0, 1, 1, 1, 1]
+
+
+def test_faults_come_back_in_the_order_of_time(file: RecordsFile, tmp_path: Path) -> None:
+    later = Fault(
+        time=9.0, attempt=0, step=5, kind="killed", host="b", rank=1, detail="SIGKILL", steps_lost=2
+    )
+    sooner = Fault(time=3.0, attempt=0, step=2, kind="slow_rank", noticed_seconds=0.5, stacks="stacks/0.txt")
+    file.add_row("faults", later)
+    file.add_row("faults", sooner)
+    assert read(tmp_path / "records.db").faults == [sooner, later]
+
+
+def test_older_records_have_no_faults_until_they_are_continued(file: RecordsFile, tmp_path: Path) -> None:
+    file.close()
+    with sqlite3.connect(tmp_path / "records.db") as older:
+        older.execute("DROP TABLE faults")
+    older.close()
+    assert read(tmp_path / "records.db").faults == []
+    continued = RecordsFile(tmp_path / "records.db")
+    continued.add_row("faults", Fault(time=3.0, attempt=0, step=2, kind="notice"))
+    assert continued.last_time == -np.inf
+    assert [fault.kind for fault in read(tmp_path / "records.db").faults] == ["notice"]
+    assert RecordsFile(tmp_path / "records.db").last_time == 3.0
 
 
 def test_an_attempt_is_updated_not_doubled(file: RecordsFile, tmp_path: Path) -> None:

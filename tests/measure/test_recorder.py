@@ -77,6 +77,15 @@ def test_a_probe_has_the_time_of_its_beginning(records: Records) -> None:
     assert probe.time == pytest.approx(records.attempts[1].started - PROBED_EARLIER_SECONDS, abs=10)
 
 
+def test_a_fault_has_the_time_of_its_reading_and_the_attempt_that_it_ended(records: Records) -> None:
+    (fault,) = records.faults
+    assert (fault.kind, fault.attempt, fault.step, fault.host, fault.rank) == ("killed", 0, 10, "b", 2)
+    assert fault.time == pytest.approx(records.attempts[1].started - PROBED_EARLIER_SECONDS, abs=10)
+    (joined,) = [event for event in records.events if event.kind == "joined"]
+    assert (joined.detail, joined.seconds, joined.attempt) == ("b", 0.0, 1)
+    assert records.repeated["step"].tolist() == [7, 8, 9, 10]
+
+
 def test_waiting_for_rank_0s_checkpoint_belongs_to_the_checkpoint(records: Records) -> None:
     (checkpoint,) = [event for event in records.events if event.kind == "checkpoint"]
     assert SAVE_SECONDS <= checkpoint.seconds < SAVE_SECONDS + 0.3
