@@ -23,8 +23,9 @@ def inferred(records: Records) -> list[float]:
     """
     changes: list[float] = []
     end = -np.inf  # of the previous attempt
+    rows = _rows_by_attempt(records)
     for attempt in records.attempts:
-        times, seconds = _times(records, attempt)
+        times, seconds = _times(records, attempt, rows.get(attempt.number, np.array([], dtype=int)))
         times, seconds = np.concatenate(([end], times)), np.concatenate(([0.0], seconds))
         end = times[-1]
         if attempt.clock_offset is None:
@@ -42,10 +43,18 @@ def sentence(jumps: Sequence[float]) -> str:
     return f"The wall clock was set {times if len(ways) > 1 else ways[0]}; times are corrected for this."
 
 
-def _times(records: Records, attempt: Attempt) -> tuple[np.ndarray, np.ndarray]:
+def _rows_by_attempt(records: Records) -> dict[int, np.ndarray]:
+    """Returns which steps with a time each attempt made, in the order of the table."""
+    known = np.flatnonzero(np.isfinite(records.steps["attempt"]) & np.isfinite(records.steps["ended"]))
+    known = known[np.argsort(records.steps["attempt"][known], kind="stable")]
+    attempts = records.steps["attempt"][known]
+    parts = np.split(known, np.flatnonzero(np.diff(attempts)) + 1)
+    return {int(records.steps["attempt"][part[0]]): part for part in parts if len(part)}
+
+
+def _times(records: Records, attempt: Attempt, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns when the attempt started, its steps ended and it ended, each with the seconds it took."""
-    mine = (records.steps["attempt"] == attempt.number) & np.isfinite(records.steps["ended"])
     ended = attempt.ended if attempt.ended is not None else np.nan
-    times = np.array([attempt.started, *records.steps["ended"][mine], ended])
-    seconds = np.nan_to_num(np.array([0.0, *records.steps["seconds"][mine], 0.0]))
+    times = np.concatenate(([attempt.started], records.steps["ended"][rows], [ended]))
+    seconds = np.nan_to_num(np.concatenate(([0.0], records.steps["seconds"][rows], [0.0])))
     return times[np.isfinite(times)], seconds[np.isfinite(times)]

@@ -20,6 +20,7 @@ DECISIVE = (
     "ranks", "hosts", "rank_hosts", "gradient_interfaces", "device",
     "mode", "exchange", "wire", "exchange_every",
 )  # fmt: skip
+MOST_OTHERS = 3  # placements named beside the one that is answered for
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,11 @@ def longest(records: Records) -> Placed:
     groups: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in records.attempts:
         groups[_key(attempt)].append(attempt)
+    numbers, counts = np.unique(records.steps["attempt"], return_counts=True)
+    made = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
     def steps(group: list[Attempt]) -> int:
-        return int(np.isin(records.steps["attempt"], [attempt.number for attempt in group]).sum())
+        return sum(made.get(number, 0) for number in {attempt.number for attempt in group})
 
     # An attempt records its placement before its first step. In early records attempts have none, and only
     # that of the newest is known, from the facts of the run.
@@ -55,7 +58,14 @@ def _sentence(placements: list[tuple[int, Attempt]]) -> str:
     (chosen, attempt), *rest = placements
     if not rest:
         return ""
-    others = format_units.listed([f"{steps:,} by {_described(attempt)}" for steps, attempt in rest])
+    told = rest
+    if len(rest) > MOST_OTHERS:
+        told = sorted(rest, key=lambda placement: -placement[0])[: MOST_OTHERS - 1]
+    parts = [f"{steps:,} by {_described(attempt)}" for steps, attempt in told]
+    if len(told) < len(rest):
+        left = sum(steps for steps, _ in rest) - sum(steps for steps, _ in told)
+        parts.append(f"{left:,} in {len(rest) - len(told)} other configurations")
+    others = format_units.listed(parts)
     return f"This covers the {chosen:,} steps by {_described(attempt)}; the run also made {others}."
 
 
@@ -73,18 +83,17 @@ def _described(attempt: Attempt) -> str:
 
 
 def _only(records: Records, attempts: list[Attempt], facts: RunFacts) -> Records:
-    numbers = [attempt.number for attempt in attempts]
-    starts = [attempt.started for attempt in records.attempts] + [np.inf]
-    spans = [(attempt.started, min(s for s in starts if s > attempt.started)) for attempt in attempts]
+    numbers = {attempt.number for attempt in attempts}
+    starts = np.unique([attempt.started for attempt in records.attempts])
+    is_ours = np.isin(starts, [attempt.started for attempt in attempts])
 
     def of_attempts(table: Table) -> Table:
-        chosen = np.isin(table["attempt"], numbers)
+        chosen = np.isin(table["attempt"], list(numbers))
         return {name: values[chosen] for name, values in table.items()}
 
     def meanwhile(table: Table) -> Table:
-        chosen = np.zeros(len(table["time"]), dtype=bool)
-        for start, end in spans:
-            chosen |= (table["time"] >= start) & (table["time"] < end)
+        places = np.searchsorted(starts, table["time"], side="right") - 1  # of the attempt under way
+        chosen = (places >= 0) & is_ours[places] & ~np.isnan(table["time"])
         return {name: values[chosen] for name, values in table.items()}
 
     return Records(
@@ -100,4 +109,6 @@ def _only(records: Records, attempts: list[Attempt], facts: RunFacts) -> Records
         gpus=meanwhile(records.gpus),
         lens=meanwhile(records.lens),
         programs=meanwhile(records.programs),
+        faults=[fault for fault in records.faults if fault.attempt in numbers],
+        repeated=of_attempts(records.repeated),
     )

@@ -43,9 +43,13 @@ def settled(records: Records) -> np.ndarray:
     """Returns which steps represent the run: timed ones, without the first few of each attempt."""
     timed = np.isfinite(records.steps["seconds"]) & (records.steps["seconds"] > 0)
     late = timed.copy()
-    attempts = records.steps["attempt"]
-    for attempt in np.unique(attempts[np.isfinite(attempts)]):
-        late[np.flatnonzero(timed & (attempts == attempt))[:SETTLING_STEPS]] = False
+    rows = np.flatnonzero(timed & np.isfinite(records.steps["attempt"]))
+    rows = rows[np.argsort(records.steps["attempt"][rows], kind="stable")]
+    attempts = records.steps["attempt"][rows]
+    if len(rows):
+        firsts = np.concatenate(([0], np.flatnonzero(np.diff(attempts)) + 1))
+        lengths = np.diff(np.append(firsts, len(rows)))
+        late[rows[np.arange(len(rows)) - np.repeat(firsts, lengths) < SETTLING_STEPS]] = False
     return late if late.sum() >= ENOUGH_STEPS else timed
 
 

@@ -206,7 +206,9 @@ def _hosts(records: Records) -> list[int]:
 
 def _during_probes(records: Records, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Selects rows that overlap a probe of link or exchange, whose bursts belong to no step."""
-    touched = np.zeros(len(start), dtype=bool)
-    for probe in records.probes:
-        touched |= (start < probe.time + probe.seconds) & (end > probe.time)
-    return touched
+    if not records.probes:
+        return np.zeros(len(start), dtype=bool)
+    began = np.sort([probe.time for probe in records.probes])
+    ended = np.sort([probe.time + probe.seconds for probe in records.probes])
+    # More probes began before the row's end than ended by its start: one of them overlaps the row.
+    return np.searchsorted(began, end, side="left") > np.searchsorted(ended, start, side="right")
