@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dragoman import format_units
-from dragoman.explain import jumps
+from dragoman.explain import fault_words, jumps, outages
 from dragoman.explain.finding import Finding, known, unknown
 from dragoman.explain.memory import growth
+from dragoman.explain.step_breakdown import SETTLING_STEPS
 from dragoman.explain.time_outside_steps import event_seconds
 from dragoman.measure.records import Records
 
@@ -41,6 +42,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         "restart_seconds": _restarts(records),
     }
     tokens = _tokens(records)
+    lost = outages.outages(records)
     last = records.attempts[-1] if records.attempts else None
     running = last is not None and last.ended is None
     numbers = known(
@@ -59,13 +61,18 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         price_per_host_hour=price_per_hour,
         clock_jumps=len(clock_jumps) or None,
         clock_jump_seconds=sum(clock_jumps) if clock_jumps else None,
+        steps_repeated=_repeated(records, lost) or None,
     )
-    evidence = _evidence(records, wall is not None)
-    sentences = [_answer(records, numbers, price_per_hour), jumps.sentence(clock_jumps)]
+    numbers |= fault_words.numbers(lost)
+    evidence = _evidence(records, wall is not None) + fault_words.evidence(lost)
+    advice = fault_words.advice(records.facts, lost)
+    sentences = [_answer(records, numbers, price_per_hour), fault_words.sentence(lost)]
+    sentences.append(jumps.sentence(clock_jumps))
     if grown := growth(records):
         sentences.append(str(grown))
         numbers["memory_growth"] = grown.numbers
         evidence.append("memory_growth: medians of memory in use over each quarter of the latest attempt")
+        advice.append(grown.advice)
     return Finding(
         id="duration",
         verdict="stated",
@@ -73,7 +80,7 @@ def explain(records: Records, price_per_hour: float | None = None) -> Finding:
         numbers=numbers,
         evidence=evidence,
         confidence="estimated" if records.facts.one_mean else "measured",
-        advice=[grown.advice] if grown else [],
+        advice=advice,
     )
 
 
@@ -82,6 +89,13 @@ def _seconds_of(records: Records, kind: str) -> float | None:
     is_own = records.facts.source == "dragoman" and bool(records.events)
     is_timed = any(event.kind == kind for event in records.events)
     return event_seconds(records, kind) if is_own or is_timed else None
+
+
+def _repeated(records: Records, lost: list[outages.Outage]) -> int:
+    """Returns how many steps were made twice, including those whose rows were lost with a fault."""
+    recorded = outages.repeated_steps(records)
+    of_faults = {outage.fault.attempt: outage.steps_repeated for outage in lost if outage.steps_repeated}
+    return sum(({number: count for number, (count, _) in recorded.items()} | of_faults).values())
 
 
 def _steps(records: Records) -> int | None:
@@ -111,7 +125,8 @@ def _training(records: Records, seconds: np.ndarray, evaluation: float | None) -
 
 def _record_times(records: Records) -> np.ndarray:
     """Returns every time at which something was recorded, in order."""
-    tables = (records.steps["ended"], records.nics["time"], records.hosts["time"], records.gpus["time"])
+    tables = [records.steps["ended"], records.repeated["ended"]]
+    tables += [records.nics["time"], records.hosts["time"], records.gpus["time"]]
     rows = [event.time + event.seconds for event in records.events]
     rows += [evaluation.time for evaluation in records.evaluations]
     times = np.concatenate([*tables, np.array(rows, dtype=np.float64)])
@@ -136,14 +151,18 @@ def _startup(records: Records) -> float | None:
     """Returns the seconds from each start to the first step, summed over all attempts."""
     if any(event.kind == "startup" for event in records.events):
         return event_seconds(records, "startup")
-    waits = []
-    for attempt in records.attempts:
-        mine = records.steps["attempt"] == attempt.number
-        begun = (records.steps["ended"] - records.steps["seconds"])[mine]
-        begun = begun[np.isfinite(begun)]
-        if len(begun):
-            # Rounded to a millisecond, as floating-point error must not make equal times differ.
-            waits.append(max(0.0, round(float(begun.min()) - attempt.started, 3)))
+    begun = records.steps["ended"] - records.steps["seconds"]
+    known = np.isfinite(begun) & np.isfinite(records.steps["attempt"])
+    numbers, places = np.unique(records.steps["attempt"][known], return_inverse=True)
+    earliest = np.full(len(numbers), np.inf)
+    np.minimum.at(earliest, places, begun[known])
+    first = dict(zip(numbers.tolist(), earliest.tolist(), strict=True))
+    # Rounded to a millisecond, as floating-point error must not make equal times differ.
+    waits = [
+        max(0.0, round(first[attempt.number] - attempt.started, 3))
+        for attempt in records.attempts
+        if attempt.number in first
+    ]
     return sum(waits) if waits else None
 
 
@@ -155,8 +174,8 @@ def _restarts(records: Records) -> float | None:
     for attempt, following in zip(records.attempts, records.attempts[1:], strict=False):
         ended = attempt.ended
         if ended is None:
-            mine = times[(times >= attempt.started) & (times <= following.started)]
-            ended = float(mine[-1]) if len(mine) else attempt.started
+            last = int(np.searchsorted(times, following.started, side="right")) - 1
+            ended = max(attempt.started, float(times[last])) if last >= 0 else attempt.started
         waited += max(0.0, following.started - ended)
     return waited
 
@@ -167,7 +186,21 @@ def _eta(records: Records, seconds: np.ndarray, split: dict[str, float | None]) 
     if not steps or not len(seconds) or not isinstance(wanted, int):
         return None
     beside = (split["evaluation_seconds"] or 0.0) + (split["checkpoint_seconds"] or 0.0)
-    return max(0, wanted - steps) * (float(seconds[-RECENT_STEPS:].mean()) + beside / len(seconds))
+    pace = float(_usual(records)[-RECENT_STEPS:].mean())
+    return max(0, wanted - steps) * (pace + beside / len(seconds))
+
+
+def _usual(records: Records) -> np.ndarray:
+    """Returns the seconds of the steps, without the slow first few of each attempt but the run's first."""
+    attempt, seconds = records.steps["attempt"], records.steps["seconds"]
+    timed = np.isfinite(seconds) & (seconds > 0)
+    attempt, seconds = np.nan_to_num(attempt[timed]), seconds[timed]
+    begins = np.flatnonzero(np.diff(attempt)) + 1
+    is_first = np.zeros(len(seconds) + SETTLING_STEPS, dtype=bool)
+    for later in range(SETTLING_STEPS):
+        is_first[begins + later] = True
+    usual = seconds[~is_first[: len(seconds)]]
+    return usual if len(usual) else seconds
 
 
 def _hosts(records: Records) -> list[int]:

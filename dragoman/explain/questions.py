@@ -45,6 +45,7 @@ QUESTIONS: dict[str, Question] = {
             "training_seconds",
             "evaluation_seconds",
             "checkpoint_seconds",
+            "fault_seconds",
             "eta_seconds",
         ),
     ),

@@ -8,6 +8,7 @@ from importlib import import_module
 
 from dragoman.explain import placement
 from dragoman.explain.finding import Finding, unknown
+from dragoman.explain.outages import outside_outages
 from dragoman.explain.questions import QUESTIONS, Question
 from dragoman.measure.records import Records
 
@@ -16,7 +17,7 @@ Explainer = Callable[..., Finding]  # takes the records
 
 def explain(records: Records, price_per_hour: float | None = None) -> list[Finding]:
     """Returns a finding for every question, in their order; `price_per_hour` is for one host."""
-    placed = placement.longest(records)
+    placed = placement.longest(outside_outages(records))
     findings = []
     for id, question in QUESTIONS.items():
         explainer = explainer_of(question)

@@ -121,7 +121,8 @@ class Event(RecordRow):
     attempt: int
     step: int
     # startup, exchange (the detail names the way), evaluation, checkpoint, stop; fault, in another program's
-    # log; joined: hosts that came back, named in the detail; writing: saving a checkpoint in the background
+    # log; joined: hosts that came back and are in this attempt, named in the detail; writing: saving a
+    # checkpoint in the background
     kind: str
     seconds: float = 0.0  # for which training stood still; for `writing`, it continued
     detail: str = ""

@@ -9,6 +9,7 @@ import numpy as np
 from dragoman.measure.records import PHASES, EvaluationRow, Event, Records, RunFacts
 from tests.explain import build
 from tests.explain.build import BEGAN, CARD, PARAMETERS, Run
+from tests.explain.faulty import Lost, with_faults
 
 GB = 1e9
 SECONDS = np.arange(300.0)
@@ -81,6 +82,20 @@ def restarted() -> Records:
     one.jumps_during, two.jump_before = [-40.0], 90.0
     one.clock_offset = two.clock_offset = BEGAN
     return records
+
+
+def elastic(*more: Lost) -> Records:
+    """Three faults, and a host that came back; what is left of the run continues each time."""
+    whole = {"hosts": ["host0", "host1"], "rank_hosts": [0, 0, 1, 1], "ranks": 4}
+    alone = {"hosts": ["host0"], "rank_hosts": [0, 0], "ranks": 2}
+    return with_faults(
+        build.records(exchange=0.4),
+        Lost(60, 6.0, repeated=3, kind="killed", detail="SIGKILL", stacks="stacks/host0-rank0.txt"),
+        Lost(150, 14.0, kind="host_unreachable", rank=None, detail="silent for 5 s", placement=alone),
+        Lost(210, 3.2, joins="host1", placement=whole),
+        Lost(300, 2.5, repeated=1, kind="out_of_memory", rank=0, host="host0"),
+        *more,
+    )
 
 
 def without_placements(first: Run, then: Run) -> Records:

@@ -18,6 +18,7 @@ from tests.explain.altered import (
     by_another_way,
     by_interface,
     by_intervals,
+    elastic,
     fitted,
     gpus_in_steps,
     learning,
@@ -41,6 +42,7 @@ from tests.explain.altered import (
     without_placements,
 )
 from tests.explain.build import CARD, Run
+from tests.explain.faulty import Lost, with_faults
 
 TIME = ("step_time", "network")
 WHERE = ("network", "step_network", "device_utilisation", "step_time")
@@ -212,6 +214,18 @@ RUNS: dict[str, tuple[Callable[[], Records], tuple[str, ...]]] = {
         NETWORK,
     ),
     "restarted": (restarted, ("duration", "network", "step_time")),
+    "faults": (elastic, ("duration", *WHERE)),
+    "faults-that-end-the-run": (
+        lambda: elastic(Lost(step=390, still_seconds=2.0), Lost(step=395, kind="disk_full", repeated=2)),
+        ("duration",),
+    ),
+    "host-lost-again-and-again": (
+        lambda: with_faults(
+            build.records(),
+            *(Lost(step=step, kind="host_unreachable", rank=None) for step in range(50, 400, 70)),
+        ),
+        ("duration",),
+    ),
     "moved": (
         lambda: build.in_turn(Run(steps=240, exchange=0.8), Run(steps=90, ranks=2, hosts=1)),
         ("duration", *WHERE),

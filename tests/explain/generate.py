@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from dragoman.explain.outages import HARMLESS_KINDS, SIDE_KINDS
+from dragoman.faults import FaultKind
 from dragoman.measure.records import Records, RunFacts
 from tests.explain import build
 from tests.explain.build import Run
+from tests.explain.faulty import Lost
 
 Curve = Callable[[np.ndarray], np.ndarray]
 TABLES = ("steps", "windows", "nics", "hosts", "gpus", "lens")
@@ -86,6 +89,32 @@ def draw(seed: int) -> Run:
     elif chance(0.2):
         extra["recorded_interface"] = "eth0"  # they leave by eth1
     return replace(made, **extra)
+
+
+def losses(run: Run, seed: int) -> list[Lost]:
+    """What went wrong in some of the runs: up to six faults of any kind that ends an attempt, and joins."""
+    random = np.random.default_rng([seed, 1])
+    if random.random() < 0.7 or run.steps < 30:
+        return []
+    kinds = [kind for kind in get_args(FaultKind) if kind not in (*HARMLESS_KINDS, *SIDE_KINDS)]
+    steps = np.unique(random.integers(10, run.steps, int(random.integers(1, 7)))).tolist()
+    found = []
+    for before, step in zip([1, *steps], steps, strict=False):
+        host = int(random.integers(run.hosts))
+        ranks = [rank for rank, place in enumerate(run.rank_hosts) if place == host]
+        found.append(
+            Lost(
+                step=step,
+                still_seconds=float(1 + np.exp(random.uniform(-1, 6))),
+                repeated=int(min(random.choice([0, 0, 1, 8, 50]), step - before - 1)) if step > before else 0,
+                kind=kinds[int(random.integers(len(kinds)))],
+                host=f"host{host}",
+                rank=int(random.choice(ranks)) if random.random() < 0.7 else None,
+                detail=str(random.choice(["", "SIGKILL", "SIGTERM", "no sign of life for 5 s"])),
+                joins=f"host{host}" if random.random() < 0.2 else "",
+            )
+        )
+    return found
 
 
 def _pauses(run: Run) -> list[tuple[int, float]]:
@@ -168,6 +197,9 @@ def with_holes(records: Records, seed: int) -> Records:
         kept[name] = [] if random.random() < 0.15 else [row for row in rows if random.random() < 0.95]
     if random.random() < 0.2:
         kept["attempts"] = []
+    other = np.random.default_rng([seed, 2])  # so that runs without faults are as before
+    kept["faults"] = [fault for fault in records.faults if other.random() < 0.8]
+    kept["repeated"] = {name: _pierced(values, other) for name, values in records.repeated.items()}
     return Records(_facts(records.facts, random), **kept)
 
 

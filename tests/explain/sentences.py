@@ -14,8 +14,8 @@ from dragoman.measure.records import Records
 
 UGLY = [
     r"\bnan\b", r"\binf\b", r"\bNone\b", r"-0(?:\.0+)?(?![\d.])", r"\[\]", r"\{\}", r"  ", r"\.\.(?!\.)",
-    # "1 steps", but neither "21 steps" nor "0.1 times"
-    r"(?<![\d.,])1 (?!less\b|across\b)[a-z]{2,}s\b",
+    # "1 steps", but neither "21 steps" nor "0.1 times" nor "rank 1 was"
+    r"(?<![\d.,])1 (?!less\b|across\b|was\b)[a-z]{2,}s\b",
     r"(?<![\d.=])\d{6,}",  # a number that long is rounded, or has commas; not that of an option
 ]  # fmt: skip
 
@@ -106,6 +106,7 @@ class Known:
             *facts.gradient_interfaces,
             *(file.get("name", "") for file in facts.checkpoint_files),
             *(attempt.reason or "" for attempt in records.attempts),
+            *(fault.host for fault in records.faults),
             *map(str, records.nics["interface"]),
         }
         longest_first = sorted(names - {""}, key=len, reverse=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import markupsafe
@@ -13,11 +15,14 @@ from rich.console import Console
 from dragoman.explain import run as explain
 from dragoman.explain.burst_samples import bursts
 from dragoman.explain.finding import Finding
+from dragoman.explain.outages import outages, repeated_steps
 from dragoman.explain.questions import QUESTIONS
+from dragoman.explain.timeline import timeline
 from dragoman.measure.records import Records
 from dragoman.report import markdown, page, text
 from tests.explain import build, generate
 from tests.explain.build import Run
+from tests.explain.faulty import Lost, with_faults
 from tests.explain.sentences import Known, gains, not_numbers, ugly, unfounded
 from tests.facts import failed, lacking
 
@@ -56,6 +61,23 @@ def broken(seed: int) -> Iterator[str]:
     known = Known(holed)
     for finding in explained(holed).values():
         yield from (f"with holes: {text}" for text in of_every_answer(finding, known))
+    if losses := generate.losses(run, seed):
+        yield from (f"with faults: {text}" for text in _broken_by_faults(run, records, losses, seed))
+
+
+def _broken_by_faults(run: Run, records: Records, losses: list[Lost], seed: int) -> Iterator[str]:
+    faulty = with_faults(records, *losses)
+    findings = explained(faulty)
+    known = Known(faulty)
+    for finding in findings.values():
+        yield from of_every_answer(finding, known)
+    yield from faults_are_told_as_they_were(losses, faulty, findings)
+    yield from the_time_line_is_in_order(losses, faulty)
+    holed = generate.with_holes(faulty, seed)
+    known_with_holes = Known(holed)
+    for finding in explained(holed).values():
+        yield from (f"with holes: {text}" for text in of_every_answer(finding, known_with_holes))
+    yield from (f"with holes: {text}" for text in _in_order(holed))
 
 
 def explained(records: Records) -> Findings:
@@ -347,6 +369,45 @@ def times_add_up(run: Run, records: Records, findings: Findings) -> Iterator[str
     split = sum(finding.numbers[name] for name in SPLIT)
     if split > finding.numbers["wall_seconds"] * (1 + 1e-6) + 0.01:
         yield f"{finding.numbers} comes to more than the whole"
+
+
+def faults_are_told_as_they_were(losses: list[Lost], records: Records, findings: Findings) -> Iterator[str]:
+    faults = [loss for loss in losses if not loss.joins]
+    if not faults:
+        return
+    again = repeated_steps(records)
+    still = sum(loss.still_seconds for loss in faults)
+    twice = sum(again.get(place, (0, 0.0))[1] for place, loss in enumerate(losses, start=1) if not loss.joins)
+    steps = sum(loss.repeated for loss in losses)
+    finding = findings["duration"]
+    wanted = {"faults": len(faults), "fault_seconds": still + twice, "steps_repeated": steps or None}
+    yield from _differ(finding, wanted, within=1e-5)
+    if again and sum(count for count, _ in again.values()) != steps:
+        yield f"{again} steps were made again, and should be {steps}"
+    numbers = finding.numbers
+    if numbers["fault_seconds"] > numbers["wall_seconds"] * (1 + 1e-6):
+        yield f"faults took longer than the run: {numbers}"
+    split = sum(numbers[name] for name in SPLIT)
+    if split > numbers["wall_seconds"] * (1 + 1e-6) + 0.01:
+        yield f"{numbers} comes to more than the whole"
+    costliest = max(row["seconds"] for row in numbers["costliest_faults"])
+    if abs(costliest - max(outage.seconds for outage in outages(records))) > 1e-6 * costliest:
+        yield f"the costliest fault is not among {numbers['costliest_faults']}"
+
+
+def the_time_line_is_in_order(losses: list[Lost], records: Records) -> Iterator[str]:
+    yield from _in_order(records)
+    kinds = Counter(row.kind for row in timeline(records))
+    joins = sum(bool(loss.joins) for loss in losses)
+    if (kinds["start"], kinds["joined"], kinds["fault"]) != (len(losses) + 1, joins, len(losses) - joins):
+        yield f"{kinds}, of {losses}"
+
+
+def _in_order(records: Records) -> Iterator[str]:
+    times = [row.time for row in timeline(records) if row.time is not None]
+    if times != sorted(times):
+        yield f"the time line is not in order: {times}"
+    json.dumps([row.document for row in timeline(records)], allow_nan=False)
 
 
 def losses_are_those_of_the_evaluations(run: Run, records: Records, findings: Findings) -> Iterator[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from dragoman.config import Model
 from dragoman.explain.finding import Finding
 from dragoman.explain.run import explain
-from dragoman.measure.records import Records, RunFacts
+from dragoman.measure.records import Fault, Records, RunFacts
 from tests.explain import (
     build,
     test_convergence,
@@ -20,7 +20,9 @@ from tests.explain import (
     test_network,
     test_overfitting,
 )
+from tests.explain.altered import elastic
 from tests.explain.build import Run
+from tests.explain.faulty import Lost, with_faults
 from tests.explain.test_changes import slowed
 from tests.explain.test_device import beside, meters
 
@@ -146,9 +148,20 @@ def duration() -> Cases:
     yield "a run under way", build.records(reason=None, wanted_steps=1000)
     yield "a restart", test_duration.restarted()
     yield "two placements", _moved()
+    yield "faults", elastic()
+    often = [Lost(step=step, kind="host_unreachable", rank=None) for step in range(50, 400, 70)]
+    yield "a host lost again and again", with_faults(build.records(), *often)
+    yield "a fault that ended the run", _ended_by_a_fault()
     yield "a clock that was set", _clock_set()
     yield "memory that grows", test_memory.with_memory(test_memory.RISING)
     yield "step times alone", build.foreign()
+
+
+def _ended_by_a_fault() -> Records:
+    records = build.records(reason=None)
+    ended = float(records.steps["ended"][-1])
+    records.faults = [Fault(time=ended, attempt=1, step=400, kind="disk_full", host="host0", rank=0)]
+    return records
 
 
 def _clock_set() -> Records:
