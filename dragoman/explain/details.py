@@ -8,14 +8,18 @@ from dragoman.explain.course import planned
 from dragoman.explain.duration import PARTS
 from dragoman.explain.placement import longest
 from dragoman.explain.step_breakdown import phases_within
+from dragoman.explain.timeline import Happening, is_eventful, timeline
 from dragoman.explain.traffic import bytes_of_steps, is_one_machine
 
 __all__ = [
     "PARTS",
+    "Happening",
     "bytes_of_steps",
+    "is_eventful",
     "is_one_machine",
     "link_rate",
     "longest",
     "phases_within",
     "planned",
+    "timeline",
 ]

@@ -8,8 +8,8 @@ from typing import Any
 
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import planned, scored, summary, units
-from dragoman.report.provenance import attempt_rows, fact_rows, flat
+from dragoman.report import happened, planned, scored, summary, units
+from dragoman.report.provenance import ATTEMPTS_HEADER, attempt_rows, fact_rows, flat
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 
@@ -24,6 +24,9 @@ def render(
     lines = [f"# {escape(records.facts.name or 'run')}", "", escape(summary.headline(records, findings)), ""]
     for number, finding in enumerate(findings, start=1):
         lines += _answer(number, finding)
+    if story := happened.table(records):
+        lines += [f"## {happened.TITLE}", "", *table(story.header, story.rows), ""]
+        lines += [escape(story.note), ""] if story.note else []
     if scores:
         lines += [f"## {scored.TITLE}", "", escape(scores.note), ""]
         lines += [*table(scored.HEADER, scores.rows), ""] if scores.rows else []
@@ -34,10 +37,7 @@ def render(
     lines += ["## Provenance", ""]
     lines += [*table(("fact", "value"), fact_rows(records)), ""]
     if records.attempts:
-        lines += [
-            *table(("attempt", "began", "first step", "ranks", "ended", "why"), attempt_rows(records)),
-            "",
-        ]
+        lines += [*table(ATTEMPTS_HEADER, attempt_rows(records)), ""]
     for name, values in (("setting", records.facts.settings), ("origin", provenance or {})):
         if values:
             lines += [*table((name, "value"), flat(values)), ""]

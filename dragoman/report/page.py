@@ -22,9 +22,9 @@ from dragoman import __version__
 from dragoman.explain.finding import Finding
 from dragoman.explain.questions import QUESTIONS
 from dragoman.measure.records import Records
-from dragoman.report import charts, planned, scored, summary, units
+from dragoman.report import charts, happened, planned, scored, summary, units
 from dragoman.report.markdown import is_table
-from dragoman.report.provenance import attempt_rows, fact_rows, flat
+from dragoman.report.provenance import ATTEMPTS_HEADER, attempt_rows, fact_rows, flat
 
 
 def render(
@@ -43,6 +43,8 @@ def render(
         name=records.facts.name or "run",
         headline=summary.headline(records, findings),
         answers=answers,
+        happened=happened.table(records),
+        happened_title=happened.TITLE,
         comparison=comparison,
         planned_header=planned.HEADER,
         scores=scores,
@@ -51,6 +53,7 @@ def render(
         recording_cost=summary.recording_cost(records),
         facts=fact_rows(records),
         attempts=attempt_rows(records),
+        attempts_header=ATTEMPTS_HEADER,
         settings=flat(records.facts.settings),
         origin=flat(provenance or {}),
     )

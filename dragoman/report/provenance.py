@@ -16,6 +16,8 @@ from dragoman.measure.records import FIRST_DATE, Records
 from dragoman.report import units
 from dragoman.rundir import RunFolder
 
+ATTEMPTS_HEADER = ("attempt", "began", "first step", "ranks", "ended", "why")
+
 
 def load(folder: Path) -> dict[str, Any]:
     """Returns the run folder's provenance.json, or what is wrong with it; no answer depends on it."""

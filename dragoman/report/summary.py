@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dragoman import format_units
-from dragoman.explain.details import longest
+from dragoman.explain.details import longest, timeline
 from dragoman.explain.finding import Finding, document
 from dragoman.explain.questions import QUESTIONS, Verdict
 from dragoman.measure.records import Records, RunFacts
@@ -110,7 +110,9 @@ def run_facts(records: Records, findings: Sequence[Finding]) -> dict[str, Any]:
 
 def findings_document(records: Records, findings: Sequence[Finding]) -> dict[str, Any]:
     """Returns the contents of findings.json and `report --json`, with null for values that are not finite."""
-    result: dict[str, Any] = _finite(document(run_facts(records, findings), list(findings)))
+    whole = document(run_facts(records, findings), list(findings))
+    whole["timeline"] = [row.document for row in timeline(records)]
+    result: dict[str, Any] = _finite(whole)
     return result
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from dragoman import terminal
 from dragoman.explain.finding import Finding
 from dragoman.measure.records import Records
-from dragoman.report import planned, scored, summary
+from dragoman.report import happened, planned, scored, summary
 
 _STYLES = {"good": "green", "fair": "yellow", "bad": "red", "plain": "cyan", "unknown": "dim"}
 _INDENT = 4
@@ -33,6 +33,7 @@ def show(
         _print(console, _title(number, finding))
         for part in _body(finding, min(console.width, _WIDEST) - _INDENT):
             _print(console, part, _INDENT)
+    _happened(console, records)
     if scores:
         _scores(console, scores)
     if comparison:
@@ -46,6 +47,20 @@ def _print(console: Console, text: Text, indent: int = 0) -> None:
     for line in text.wrap(console, min(console.width, _WIDEST) - indent):
         line.rstrip()
         console.print(Text(" " * indent) + line, soft_wrap=True)
+
+
+def _happened(console: Console, records: Records) -> None:
+    """Prints what happened, each row beside its time."""
+    if not (told := happened.lines(records)):
+        return
+    console.print()
+    _print(console, Text(happened.TITLE, style="bold"))
+    column = _INDENT + max(len(after) for after, _ in told) + 2
+    for after, what in told:
+        for place, line in enumerate(Text(what).wrap(console, min(console.width, _WIDEST) - column)):
+            line.rstrip()
+            margin = f"{'' if place else ' ' * _INDENT + after}".ljust(column)
+            console.print(Text(margin, style="dim") + line, soft_wrap=True)
 
 
 def _scores(console: Console, scores: scored.Scores) -> None:

@@ -16,16 +16,19 @@ from unittest import mock
 from rich.console import Console
 
 from dragoman.config import Training
+from dragoman.explain import fault_words, outages
 from dragoman.explain.compare import compare
 from dragoman.explain.run import explain
+from dragoman.faults import WORDS, FaultKind
 from dragoman.foreign import show as foreign_show
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
 from dragoman.measure import database
-from dragoman.measure.records import Records
+from dragoman.measure.records import Fault, Records
 from dragoman.plan import show as plan_show
 from dragoman.plan.request import PlanRequest, plan
-from dragoman.report import compare_text, markdown, text
+from dragoman.report import compare_text, happened, markdown, text
+from tests.explain.altered import elastic
 from tests.foreign import logs, test_nvidia
 from tests.golden import answers, checks, errors, foreign, meeting, training
 
@@ -55,6 +58,21 @@ def report_text(name: str) -> str:
 def report_markdown(name: str) -> str:
     records = read(name)
     return markdown.render(records, explain(records, price_per_hour=1.5))
+
+
+def story() -> str:
+    """What happened in a run with faults, on a terminal and in markdown, and every kind of fault."""
+    records = elastic()
+    told = shown(lambda console: text.show(records, explain(records), console))
+    written = markdown.render(records, explain(records))
+    parts = [told[told.index(happened.TITLE) :], written[written.index(f"## {happened.TITLE}") :]]
+    parts = [part.split("What measuring cost")[0].rstrip("# \n") for part in parts]
+    return "\n\n\n".join([*parts, "\n".join(map(_of_a_fault, WORDS))])
+
+
+def _of_a_fault(kind: FaultKind) -> str:
+    fault = Fault(time=1.0, attempt=1, step=120, kind=kind, host="b", rank=2)
+    return f"{kind}: {WORDS[kind]}. {fault_words.sentence([outages.Outage(fault, still_seconds=6.0)])}"
 
 
 def compared() -> str:
@@ -88,6 +106,7 @@ def planned() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     **{f"report-{name}.txt": partial(report_text, name) for name in REPORTED},
     **{f"report-{name}.md": partial(report_markdown, name) for name in REPORTED[:2]},
+    "story.txt": story,
     "compare.txt": compared,
     "diagnose.txt": diagnosed,
     "plan.txt": planned,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dragoman import format_units
@@ -21,6 +23,7 @@ from dragoman.report.charts.figure import (
     numbers,
     short,
 )
+from dragoman.report.charts.marks import marked
 
 PHASE_NAMES = {
     "data": "waiting for data",
@@ -114,20 +117,23 @@ def utilisation(records: Records, finding: Finding) -> Chart | Missing:
     if thin.is_known(records.gpus["utilisation"]):
         gpus = records.gpus
         numbered = np.where(np.isfinite(gpus["gpu"]), gpus["gpu"], 0)
-        keys = [f"{host_name(records, h)} GPU {int(g)}" for h, g in zip(gpus["host"], numbered, strict=True)]
+        names = host_names(records, gpus)
+        keys = [f"{name} GPU {int(gpu)}" for name, gpu in zip(names, numbered, strict=True)]
         limit = np.where(gpus["power_limit_watts"] > 0, gpus["power_limit_watts"], np.nan)
         power = gpus["power_watts"] / limit
-        traces, unit = over_time(records, gpus, np.array(keys), gpus["utilisation"], "utilisation", few=1)
+        drawn = over_time(records, gpus, np.array(keys), gpus["utilisation"], "utilisation", few=1)
+        traces = drawn.traces
         if thin.is_known(power):
-            traces += over_time(records, gpus, np.array(keys), power, "power", few=1, color=SERIES[1])[0]
+            traces += over_time(records, gpus, np.array(keys), power, "power", few=1, color=SERIES[1]).traces
         title = "GPU utilisation and power"
         note = (
             "Utilisation is the share of time with a kernel running; power is a share of the power limit. "
             "Busy at low power means waiting."
         )
     elif thin.is_known(records.hosts["cpu_share"]):
-        keys = [host_name(records, host) for host in records.hosts["host"]]
-        traces, unit = over_time(records, records.hosts, np.array(keys), records.hosts["cpu_share"], "CPU")
+        names = host_names(records, records.hosts)
+        drawn = over_time(records, records.hosts, np.array(names), records.hosts["cpu_share"], "CPU")
+        traces = drawn.traces
         title = "CPU utilisation"
         note = "Share of all cores of a host that were busy, whatever ran on them."
         share = finding.numbers.get("cpu_share")
@@ -135,8 +141,15 @@ def utilisation(records: Records, finding: Finding) -> Chart | Missing:
             note += f" In steps, the ranks got {format_units.share(share)} of the CPU time they needed."
     else:
         return Missing("Utilisation over time", "neither GPUs nor CPUs were measured")
-    layout = {"xaxis": axis(unit), "yaxis": axis("share", tickformat=".0%", range=[0, 1.05])}
-    return Chart(title, note, traces, layout)
+    marks, axes = marked(records, drawn.start, drawn.unit)
+    layout = {"xaxis": axis(drawn.unit), "yaxis": axis("share", tickformat=".0%", range=[0, 1.05]), **axes}
+    return Chart(title, note, traces + marks, layout)
+
+
+class OverTime(NamedTuple):
+    traces: list[Trace]
+    unit: str  # of the time axis
+    start: float  # its 0
 
 
 def over_time(
@@ -147,12 +160,13 @@ def over_time(
     what: str,
     few: int = FEW,
     color: str = SERIES[0],
-) -> tuple[list[Trace], str]:
+) -> OverTime:
     """Returns a line per key or, for more than `few`, their mean within a band from least to most."""
     span = float(np.nanmax(table["span"])) if thin.is_known(table["span"]) else 1.0
     bins = thin.TimeBins(table["time"], span)
     start = records.attempts[0].started if records.attempts else bins.start
-    since, unit = thin.clock(bins.middles, min(start, bins.start))
+    start = min(start, bins.start)
+    since, unit = thin.clock(bins.middles, start)
     names = sorted(set(keys.tolist()))
     curves = []
     for name in names:
@@ -161,10 +175,11 @@ def over_time(
             thin.binned(bins.of(table["time"][mine]), values[mine], bins.count, table["span"][mine])
         )
     if len(names) > few:
-        return _band(since, np.array(curves), what, color), unit
+        return OverTime(_band(since, np.array(curves), what, color), unit, start)
     colors = [color] if len(names) == 1 else SERIES
     rows = zip(names, curves, colors, strict=False)
-    return [line(since, curve, f"{name} {what}", paint, width=1.4) for name, curve, paint in rows], unit
+    lines = [line(since, curve, f"{name} {what}", paint, width=1.4) for name, curve, paint in rows]
+    return OverTime(lines, unit, start)
 
 
 def _band(since: np.ndarray, grid: np.ndarray, what: str, color: str) -> list[Trace]:
@@ -178,7 +193,16 @@ def _band(since: np.ndarray, grid: np.ndarray, what: str, color: str) -> list[Tr
     return [least, most, mean]
 
 
-def host_name(records: Records, number: float) -> str:
-    hosts = records.facts.hosts
-    place = int(number) if np.isfinite(number) else -1
-    return hosts[place] if 0 <= place < len(hosts) else f"host {place}"
+def host_names(records: Records, table: Table) -> list[str]:
+    """Returns the host's name for each row of a meter's table; hosts may change from attempt to attempt."""
+    starts = [attempt.started for attempt in records.attempts]
+    placed = [attempt.placement.get("hosts") or records.facts.hosts for attempt in records.attempts]
+    if not starts:
+        starts, placed = [0.0], [records.facts.hosts]
+    under_way = np.searchsorted(np.maximum.accumulate(starts), table["time"], side="right") - 1
+    names = []
+    for number, attempt in zip(table["host"].tolist(), under_way.tolist(), strict=True):
+        hosts = placed[max(0, attempt)]
+        place = int(number) if np.isfinite(number) else -1
+        names.append(hosts[place] if 0 <= place < len(hosts) else f"host {place}")
+    return names

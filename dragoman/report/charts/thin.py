@@ -7,6 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 MOST = 500
+UNITS = {  # of a time axis, in seconds
+    "seconds since start": 1.0,
+    "minutes since start": 60.0,
+    "hours since start": 3600.0,
+    "days since start": 86400.0,
+}
 
 
 def means(*columns: np.ndarray, most: int = MOST) -> list[np.ndarray]:
@@ -70,10 +76,8 @@ def clock(times: np.ndarray, start: float) -> tuple[np.ndarray, str]:
     """Returns the times since the start in a fitting unit, and that unit's label."""
     since = np.asarray(times, dtype=float) - start
     longest = float(np.nanmax(since)) if np.isfinite(since).any() else 0.0
-    for unit, seconds in (("seconds", 1.0), ("minutes", 60.0), ("hours", 3600.0)):
-        if longest < 180 * seconds:
-            return since / seconds, f"{unit} since start"
-    return since / 86400, "days since start"
+    unit = next((unit for unit, seconds in UNITS.items() if longest < 180 * seconds), "days since start")
+    return since / UNITS[unit], unit
 
 
 def is_known(*columns: np.ndarray | Sequence[float]) -> bool:

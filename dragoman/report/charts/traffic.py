@@ -10,7 +10,8 @@ from dragoman.explain.finding import Finding
 from dragoman.measure.records import PHASES, Records, Table
 from dragoman.report.charts import thin
 from dragoman.report.charts.figure import Chart, Key, Missing, axis, bars_layout, dots, line, numbers
-from dragoman.report.charts.speed import PHASE_NAMES, host_name, over_time
+from dragoman.report.charts.marks import marked
+from dragoman.report.charts.speed import PHASE_NAMES, host_names, over_time
 
 _FAR_ABOVE = 8  # drawing a link this many times the traffic would flatten the traffic
 _FEWEST_SAMPLES = 60  # shown; short steps are shown together with their neighbours
@@ -50,9 +51,9 @@ def traffic_over_time(records: Records, finding: Finding) -> Chart | Missing:
         return Missing(title, ONE_MACHINE)
     if not thin.is_known(nics["sent_bytes"], nics["time"]):
         return Missing(title, "no network interface was watched")
-    keys = np.array([host_name(records, host) for host in nics["host"]])
+    keys = np.array(host_names(records, nics))
     sent_bits = 8 * nics["sent_bytes"]
-    traces, unit = over_time(records, nics, keys, sent_bits, "sent")
+    traces, unit, start = over_time(records, nics, keys, sent_bits, "sent")
     note = "Bits per second sent by each host over the interface that carries its gradients."
     capacity = link_rate(records)
     if capacity is not None:
@@ -61,8 +62,9 @@ def traffic_over_time(records: Records, finding: Finding) -> Chart | Missing:
         if 0 < capacity < _FAR_ABOVE * most and len(traces[0]["x"]):
             ends = [traces[0]["x"][0], traces[0]["x"][-1]]
             traces.append(line(ends, [capacity] * 2, "link, measured", "--muted", dash="dash"))
-    layout = {"xaxis": axis(unit), "yaxis": axis("bits per second", rangemode="tozero", tickformat="~s")}
-    return Chart(title, note, traces, layout)
+    marks, axes = marked(records, start, unit)
+    yaxis = axis("bits per second", rangemode="tozero", tickformat="~s")
+    return Chart(title, note, traces + marks, {"xaxis": axis(unit), "yaxis": yaxis, **axes})
 
 
 def traffic_against_step_time(records: Records, finding: Finding) -> Chart | Missing:
