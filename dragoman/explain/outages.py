@@ -184,28 +184,31 @@ def _spans(
     """
     spans: dict[int, tuple[float, float | None]] = {}
     until = -np.inf
-    for place, attempt in enumerate(attempts):
+    for attempt, end in zip(attempts, _next(attempts, work, ending), strict=True):
         fault = ending.get(attempt.number)
         if fault is None:
             continue
         mine = work.get(attempt.number)
         start = max(until, mine.ended if mine else max(fault.time, attempt.started))
-        end = _next(attempts[place + 1 :], work, ending)
         spans[attempt.number] = (start, end)
         until = max(until, start if end is None else end)
     return spans
 
 
-def _next(later: list[Attempt], work: dict[int, _Work], ending: dict[int, Fault]) -> float | None:
-    """Returns when one of these attempts made a step, failed or was ended; None if there are none."""
-    for attempt in later:
+def _next(attempts: list[Attempt], work: dict[int, _Work], ending: dict[int, Fault]) -> list[float | None]:
+    """Returns when, after each attempt, another one made a step, failed or was ended; None for the last."""
+    times: list[float | None] = [None]
+    for attempt in reversed(attempts[1:]):
         if attempt.number in work:
-            return work[attempt.number].began
-        if attempt.number in ending:
-            return max(attempt.started, ending[attempt.number].time)
-        if attempt.ended is not None:
-            return attempt.ended
-    return later[-1].started if later else None
+            time: float | None = work[attempt.number].began
+        elif attempt.number in ending:
+            time = max(attempt.started, ending[attempt.number].time)
+        elif attempt.ended is not None:
+            time = attempt.ended
+        else:
+            time = attempt.started if times[-1] is None else times[-1]
+        times.append(time)
+    return times[::-1][: len(attempts)]
 
 
 def _usual_seconds(records: Records) -> float:
