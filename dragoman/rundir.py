@@ -10,6 +10,7 @@ RUN/
   checkpoints/        step-00001000/ and so on
   best                link to the best checkpoint
   scores.json         the scores of its models, from `dragoman evaluate`
+  stacks/             stacks of ranks that hung or crashed, on the disk of their host
   replicas/           DiLoCo only: replica-0001/step-00001000/ and so on, on the disk of that replica's host
 """
 
@@ -43,6 +44,7 @@ class RunFolder:
         self.best = path / "best"
         self.scores = path / "scores.json"
         self.replicas = path / "replicas"
+        self.stacks = path / "stacks"
 
     def check_place(self) -> None:
         """Raises if the folder cannot be made or written to. `doctor` also asks this before a training."""
@@ -91,6 +93,10 @@ class RunFolder:
         ]
         curves = sorted(path for path in self.tensorboard.rglob("*") if path.is_file())
         return [str(path.relative_to(self.path)) for path in (*single, *curves)]
+
+    def stacks_of(self, pid: int) -> Path:
+        """The file with the stacks of one process."""
+        return self.stacks / f"process-{pid}.txt"
 
     def replica(self, number: int) -> StepFolders:
         """The folders of one DiLoCo replica's own state."""

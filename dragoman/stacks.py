@@ -20,6 +20,7 @@ import psutil
 
 _POLL_SECONDS = 0.05
 _PY_SPY_SHARE = 0.7  # of the time; the rest is left for the signal
+_MOST_HEADING_BYTES = 100
 _MOST_BYTES = 200_000  # of a file of stacks that are shown, its last ones
 _HELD = {  # in these states a process handles no signal, and py-spy cannot pause it
     psutil.STATUS_STOPPED: "stopped (state T): it handles no signal until it is continued with SIGCONT",
@@ -30,10 +31,18 @@ _HELD = {  # in these states a process handles no signal, and py-spy cannot paus
 
 def arm(path: Path) -> None:
     """Makes this process write the stacks of all its threads to the file at SIGUSR2 and at fatal signals."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("ab", buffering=0)  # stays open: faulthandler keeps it
     file.write(_heading(os.getpid()).encode())  # an earlier process may have written to the same file
     faulthandler.enable(file)
     faulthandler.register(signal.SIGUSR2, file, all_threads=True, chain=False)
+
+
+def remove_unless_used(path: Path) -> None:
+    """Removes the file of a process that has ended, if nobody asked for its stacks and it did not crash."""
+    with suppress(OSError):
+        if path.stat().st_size <= _MOST_HEADING_BYTES:
+            path.unlink()
 
 
 def of_process(pid: int, path: Path, seconds: float = 5.0) -> str:

@@ -61,6 +61,7 @@ class SavedState(BaseModel):
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
     schema_version: int = 1
+    attempt: int = 0  # the start of the run that made it
     step: int
     position: Position
     history: list[Evaluation]
@@ -73,6 +74,7 @@ class SavedState(BaseModel):
     pass_tokens: int = 0
     choice: Choice | None = None
     replicas: list[int] = []
+    moments_of: int = 0  # DiLoCo: the replica; not 0 in the copy that a second host keeps
     world_size: int
     data_fingerprint: str
 

@@ -91,6 +91,12 @@ def train(
     minutes: Annotated[
         float | None, within(0.1, 10**7, "Fit steps, warm-up and evaluations to this time.")
     ] = None,
+    max_restarts: Annotated[
+        int, within(0, 10**6, "Faults per hour before the run ends; 0: end at the first one.")
+    ] = 100,
+    min_hosts: Annotated[
+        int | None, within(1, MOST_RANKS, "Hosts needed; default: all at the start, then any one.")
+    ] = None,
     changes: Setting = [],
 ) -> None:
     """Train a model, or continue a run that stopped.
@@ -104,8 +110,10 @@ def train(
     """
     from dragoman import config
     from dragoman.config import Training
-    from dragoman.launch import environment, ranks, ssh, worker
+    from dragoman.launch import environment, local_host, ssh, worker
     from dragoman.launch.hosts import parse
+    from dragoman.launch.remote_host import TrainingCommand
+    from dragoman.launch.restarts import Restarts
     from dragoman.rundir import RunFolder
     from dragoman.train import interrupt
 
@@ -120,7 +128,8 @@ def train(
                 "--workers and --hosts exclude each other",
                 hint="give each host its number of ranks: --hosts a:2,b:2",
             )
-        leave(ssh.run(ssh.training(config.text(filled), data, run, start_from, command), parse(hosts)))
+        training = TrainingCommand(config.text(filled), data, run, start_from, command)
+        leave(ssh.run(training, parse(hosts), Restarts(max_restarts), min_hosts or 0))
     from dragoman.train.job import TrainingJob, check
     from dragoman.train.run import run as run_rank
 
@@ -129,7 +138,8 @@ def train(
         run_rank(job)
         leave(0)
     check(job)
-    leave(ranks.run_dragoman(sys.argv[1:], workers or 1))
+    words = ["-m", "dragoman", *sys.argv[1:]]
+    leave(local_host.run(words, workers or 1, RunFolder(run), Restarts(max_restarts)))
 
 
 def _training(data: Path, what: list[str], pairs: int) -> str:

@@ -26,8 +26,9 @@ from dragoman.doctor.facts import HostFacts
 from dragoman.errors import DragomanError
 from dragoman.launch import ssh
 from dragoman.launch.hosts import Host as LaunchHost
-from dragoman.launch.node import TrainingCommand as Launched
 from dragoman.launch.remote import Remote
+from dragoman.launch.remote_host import TrainingCommand
+from dragoman.launch.restarts import Restarts
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
 
@@ -40,11 +41,12 @@ def run(hosts: Sequence[LaunchHost], settings: Training, data: Path) -> tuple[di
     """The outcome of the steps, if they were made, and the check on it. The ranks' output goes to stderr."""
     hosts = hosts or [LaunchHost("localhost")]
     folder = Path(tempfile.gettempdir(), f"dragoman-doctor-{secrets.token_hex(8)}")
-    options = ["--data", str(data.absolute()), "--run", str(folder)]
-    launched = Launched(config.text(_shortened(settings)), options, "dragoman doctor --train")
+    launched = TrainingCommand(
+        config.text(_shortened(settings)), data, folder, None, "dragoman doctor --train"
+    )
     try:
         with redirect_stdout(sys.stderr):
-            code = ssh.run(launched, hosts)
+            code = ssh.run(launched, hosts, Restarts(0))
         if code:
             return None, _failed(f"ended with exit code {code}; the reason is in the output above")
         with Remote(hosts[0].name, table=calls.TABLE) as first:

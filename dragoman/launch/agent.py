@@ -8,12 +8,17 @@ kills those that remain, and exits. Nothing stays on the host.
     request                                   reply
     {"do": NAME, ...}                         {"answer": ...} or {"error": ..., "hint": ...}: the result of
                                               a function in the table
-    {"do": "run", "arguments": [...], ...}    {"line": ..., "is_error": ...} for each line that this Python
-                                              process prints, then {"exit": code}; then the agent exits
-    {"do": "stop", "seconds": 300,            none; the process gets this signal, and after this many
-     "signal": 15}                            seconds it is killed
+    {"do": "begin", "key": ..., ...}          {"answer": true}: ready to start ranks of this training; those
+                                              that an earlier agent left behind are killed
+    {"do": "start", "slot": .., "process": ..}   what ranks print: {"line": ..., "is_error": ...}, what they
+                                              say: {"said": {...}, "slot": ..., "process": ...}, and their end
+    {"do": "tell", "slot": .., "message": ..} none; the message goes to the rank
+    {"do": "kill", "slot": ...}               none
+    {"do": "examine", "slot": .., "process": ..}  {"examined": {...}, "slot": ..., "process": ...}
+    {"do": "beat"}                            none; once ranks have begun, a launcher that is silent is lost
 
-Every two seconds the agent sends {"beat": true}: a launcher that receives nothing has lost the host.
+Every two seconds the agent sends {"beat": true}: a launcher that receives nothing has lost the host. If the
+agent is sent a signal, it sends {"leaving": SIGNAL}: the host is about to go.
 
 TABLE is the module whose CALLS lists every function that may be called. The launcher names it on the command
 line, so this file need not import the folders whose functions it calls.
@@ -24,25 +29,28 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
-from signal import SIGTERM
+from pathlib import Path
 from typing import IO, Any
 
-import psutil
-
-from dragoman import __version__, orphans
+from dragoman import __version__, orphans, temporary
 from dragoman.errors import DragomanError
+from dragoman.launch import environment
+from dragoman.launch.channel import Message
+from dragoman.launch.death import Cause
 from dragoman.launch.environment import SAVE_SECONDS
+from dragoman.launch.rank_processes import Listeners, RankProcess, RankProcesses
+from dragoman.rundir import RunFolder
+from dragoman.sync.silence import SILENT_SECONDS
 
-_KILL_SECONDS = SAVE_SECONDS + 30.0  # a node kills its ranks after SAVE_SECONDS: leave it time for that
-_POLL_SECONDS = 0.1
-_BEAT_SECONDS = 2.0
+BEAT_SECONDS = 2.0
+_POLL_SECONDS = 0.5
+_LAUNCHER_LOST_SECONDS = 2 * SILENT_SECONDS  # by then the launcher has long given this host up
 
 
 class Agent:
@@ -50,30 +58,50 @@ class Agent:
         """`calls` maps the name of a call to its function, as "module:function"."""
         self._calls, self._requests, self._replies = calls, requests, replies
         self._sending = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._ranks: RankProcesses | None = None
+        self._heard = time.monotonic()  # when the launcher last sent anything
+        self._open = ExitStack()
 
     def serve(self) -> None:
         """Handles requests until the input ends."""
         self._send(hello=__version__)
         threading.Thread(target=self._beat, daemon=True).start()
         for line in self._requests:
+            self._heard = time.monotonic()
             request = json.loads(line)
             match request.pop("do"):
-                case "run":
-                    self._run(**request)
-                case "stop":
-                    threading.Thread(target=self._stop, kwargs=request, daemon=True).start()
+                case "begin":
+                    self._begin(**request)
+                case "start":
+                    # Here and in no other thread: the kernel signals a child that its parent died as soon as
+                    # the thread that started it ends.
+                    self._of_ranks().start(RankProcess(request["slot"], request["process"]))
+                case "tell":
+                    self._of_ranks().tell(request["slot"], request["message"])
+                case "kill":
+                    self._of_ranks().kill(request["slot"])
+                case "examine":
+                    threading.Thread(target=self._examine, kwargs=request, daemon=True).start()
+                case "beat":
+                    pass
                 case name:
                     # in a thread, so that the end of input is noticed while a call is still running
                     threading.Thread(target=self._call, args=(name, request), daemon=True).start()
 
     def end(self) -> None:
-        """Ends the process that was started and all its descendants."""
-        self._stop(_KILL_SECONDS)
+        """Lets the ranks save and exit, and kills those that remain."""
+        if self._ranks:
+            self._ranks.end(SAVE_SECONDS)
+        self._open.close()
+
+    def leaving(self, number: int) -> bool:
+        """Tells the launcher that this host is to go; False if it has no ranks and may end at once."""
+        self._send(leaving=number)
+        return self._ranks is not None
 
     def _beat(self) -> None:
         while True:
-            time.sleep(_BEAT_SECONDS)
+            time.sleep(BEAT_SECONDS)
             self._send(beat=True)
 
     def _call(self, name: str, arguments: dict[str, Any]) -> None:
@@ -88,51 +116,55 @@ class Agent:
         else:
             self._send(answer=answer)
 
-    def _run(self, arguments: Sequence[str], text: str, environment: dict[str, str]) -> None:
-        """Starts Python. Only the main thread may do this: the kernel signals a child that its parent died
-        as soon as the thread that started it ends."""
-        self._process = subprocess.Popen(
-            [sys.executable, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=os.environ | environment,
-            start_new_session=True,
+    def _begin(
+        self,
+        key: str,
+        config: str,
+        options: Sequence[str],
+        command: str,
+        workers: int,
+        run: str,
+        variables: Mapping[str, str],
+    ) -> None:
+        """Prepares to start ranks. `config` holds every setting, so the hosts need not have the file."""
+        environment.end_ranks_of(key)
+        folder = self._open.enter_context(temporary.folder("dragoman-"))
+        file = folder / "config.toml"
+        file.write_text(config, encoding="utf-8")
+        self._ranks = RankProcesses(
+            ["-m", "dragoman", "train", str(file), *options],
+            workers,
+            RunFolder(Path(run)),
+            {**variables, **environment.with_command(command), **environment.of_run(key)},
+            Listeners(heard=self._said, ended=self._ended, line=self._line),
         )
-        assert self._process.stdin
-        with suppress(BrokenPipeError):  # the process has ended; its exit code is reported
-            self._process.stdin.write(text)
-            self._process.stdin.close()
-        threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
+        threading.Thread(target=self._watch_launcher, daemon=True).start()
+        self._send(answer=True)
 
-    def _watch(self, process: subprocess.Popen[str]) -> None:
-        """Forwards everything that the process and its ranks print, and exits when they have ended."""
-        assert process.stdout and process.stderr
-        forwarders = [
-            threading.Thread(target=self._forward, args=(stream, is_error), daemon=True)
-            for stream, is_error in ((process.stdout, False), (process.stderr, True))
-        ]
-        for thread in forwarders:
-            thread.start()
-        code = process.wait()
-        if code < 0:  # the process was killed: the kernel signals its ranks, which then save
-            _end_children(_KILL_SECONDS)
-        for thread in forwarders:
-            thread.join()
-        self._send(exit=code)
+    def _of_ranks(self) -> RankProcesses:
+        assert self._ranks, "begin comes before start, tell and kill"
+        return self._ranks
+
+    def _watch_launcher(self) -> None:
+        """Ends the ranks of a host that is cut off: its connection may seem open for hours."""
+        while time.monotonic() - self._heard < _LAUNCHER_LOST_SECONDS:
+            time.sleep(_POLL_SECONDS)
+        self.end()
         os._exit(0)
 
-    def _forward(self, stream: IO[str], is_error: bool) -> None:
-        for line in stream:
-            self._send(line=line.rstrip("\n"), is_error=is_error)
+    def _said(self, process: RankProcess, message: Message) -> None:
+        self._send(said=message, slot=process.slot, process=process.number)
 
-    def _stop(self, seconds: float, signal: int = SIGTERM) -> None:
-        if self._process:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(signal)
-            _end_children(seconds)
+    def _ended(self, process: RankProcess, code: int, cause: Cause) -> None:
+        self._send(exit=code, kind=cause.kind, detail=cause.detail, slot=process.slot, process=process.number)
+
+    def _line(self, line: str, is_error: bool) -> None:
+        self._send(line=line, is_error=is_error)
+
+    def _examine(self, slot: int, process: int) -> None:
+        cause, stacks = self._of_ranks().examine(slot)
+        found = {"kind": cause.kind, "detail": cause.detail} if cause else None
+        self._send(examined=found, stacks=stacks, slot=slot, process=process)
 
     def _send(self, **message: Any) -> None:
         # The launcher may be gone. The ranks must still save, so failing to write is no error.
@@ -141,34 +173,18 @@ class Agent:
             self._replies.flush()
 
 
-def _end_children(seconds: float) -> None:
-    """Waits until all descendants have ended, and kills those still running after this many seconds."""
-    deadline = time.monotonic() + seconds
-    while children := _running_descendants():
-        if time.monotonic() > deadline:
-            for child in children:
-                with suppress(psutil.NoSuchProcess):
-                    child.kill()
-        time.sleep(_POLL_SECONDS)
-
-
-def _running_descendants() -> list[psutil.Process]:
-    """This process's descendants, without zombies."""
-    running = []
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            if child.status() != psutil.STATUS_ZOMBIE:
-                running.append(child)
-    return running
-
-
 def main() -> None:
-    orphans.adopt_orphans()  # if a node is killed, its ranks become children of this process and end with it
+    orphans.adopt_orphans()  # children of a killed rank become children of this process and end with it
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # anything printed here goes to standard error, so that it is not taken for a reply
     agent = Agent(import_module(sys.argv[1]).CALLS, sys.stdin, replies)
+
+    def leave(number: int, frame: object) -> None:
+        if not agent.leaving(number):
+            sys.exit()
+
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit())
+        signal.signal(number, leave)
     try:
         agent.serve()
     except SystemExit:

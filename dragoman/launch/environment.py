@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+
+import psutil
 
 from dragoman.data.parallel import cores
 from dragoman.sync.route import LISTENER
@@ -16,6 +19,7 @@ AFTER_LOSS_SECONDS = 30.0
 # torch's variables for the place of a rank in its world.
 PLACE = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _TYPED = "DRAGOMAN_COMMAND"
+_SUPERVISED = "DRAGOMAN_RUN"
 # The settings of torch's allocator on GPUs. Every torch from 2.6 on heeds the first name; the newer one that
 # takes its place has no effect on expandable segments in torch 2.9 (pytorch issue 183387).
 _ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
@@ -65,19 +69,38 @@ def with_command(command: str) -> dict[str, str]:
     return {_TYPED: command}
 
 
+def of_run(key: str) -> dict[str, str]:
+    """The variable by which the ranks of one launcher are known, on every host."""
+    return {_SUPERVISED: key}
+
+
+def end_ranks_of(key: str) -> None:
+    """Kills the ranks of this launcher that are left on this machine from before it lost the connection.
+
+    They cannot be of use any more: the run continued without them.
+    """
+    left = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(_SUPERVISED) == key:
+                process.kill()
+                left.append(process)
+    psutil.wait_procs(left, AFTER_LOSS_SECONDS)
+
+
+def is_supervised() -> bool:
+    """Whether our launcher started this rank, and decides which world it belongs to."""
+    return _SUPERVISED in os.environ
+
+
 def command(command_line: str) -> str:
     """The command that the user typed: as the launcher passed it on, else this process's own."""
     return os.environ.get(_TYPED, command_line)
 
 
-def is_watched() -> bool:
-    """Whether our launcher started this rank on one of several hosts, and listens to all of them."""
-    return _TYPED in os.environ
-
-
 def is_of_a_rank() -> bool:
     """Whether this process is a rank: RANK is set, of mpirun's and srun's ranks by `worker.is_rank`."""
-    return "RANK" in os.environ
+    return "RANK" in os.environ or _SUPERVISED in os.environ
 
 
 def is_forwarded() -> bool:

@@ -6,13 +6,12 @@ import json
 import queue
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
 
@@ -29,9 +28,13 @@ _KINDS: dict[str, dict[str, type]] = {
     "answer": {"answer": object},
     "error": {"error": str, "hint": str},
     "line": {"line": str, "is_error": bool},
-    "exit": {"exit": int},
+    "said": {"said": dict, "slot": int, "process": int},
+    "exit": {"exit": int, "kind": str, "detail": str, "slot": int, "process": int},
+    "examined": {"examined": object, "stacks": str, "slot": int, "process": int},
+    "leaving": {"leaving": int},
     "beat": {"beat": bool},
 }
+_EVENTS = {"said", "exit", "examined", "leaving"}
 LOST_SECONDS = 60  # ssh gives a host up after this long without a sign of life
 # Port, key and user come from the user's ~/.ssh/config. BatchMode: ssh must not ask for a password.
 _OPTIONS = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=10"]
@@ -67,6 +70,10 @@ _REASONS = [
 ]
 
 
+class RefusedHost(DragomanError):
+    """A host that answers, and cannot take part as it is."""
+
+
 class Remote:
     """A connection to an agent on a host: through ssh, or through a pipe if the host is this machine.
 
@@ -78,20 +85,20 @@ class Remote:
         self,
         name: str,
         on_line: Callable[[str, bool], None] = lambda line, is_error: None,
-        on_end: Callable[[], None] = lambda: None,
+        on_event: Callable[[dict[str, Any]], None] = lambda message: None,
         table: str = _TABLE,
     ):
-        """`on_line` gets each line that the started process prints; `on_end` is called when the agent ends.
+        """`on_line` gets each line that ranks print, `on_event` what they say and how they end.
 
         `table` is the module that lists the functions that may be called.
         """
         self.name = name
-        self.exit_code: int | None = None  # of the started process; None after the end: the host was lost
-        self._on_line, self._on_end = on_line, on_end
+        self._on_line, self._on_event = on_line, on_event
         self._agent = [*_AGENT, table]
         self._replies: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._error_lines: deque[str] = deque(maxlen=50)
         self._is_version_checked = False
+        self._sending = threading.Lock()
         self._last_message = time.monotonic()
 
     def __enter__(self) -> Remote:
@@ -120,8 +127,7 @@ class Remote:
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin and self._process.stdout and self._process.stderr
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
+        self.hang_up()
         try:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -131,22 +137,37 @@ class Remote:
         self._process.stdout.close()
         self._process.stderr.close()
 
-    def call(self, name: str, **arguments: Any) -> Any:
-        """Calls a function of the agent's table and returns its answer; its error is raised with our host."""
+    def call(self, name: str, seconds: float | None = None, **arguments: Any) -> Any:
+        """Calls a function of the agent's table and returns its answer; its error is raised with our host.
+
+        After this many seconds the host counts as lost.
+        """
         self._send(do=name, **arguments)
-        reply = self._next_reply()
+        reply = self._next_reply(seconds)
         if "error" in reply:
             raise DragomanError(reply["error"], path=self.name, hint=reply["hint"])
         return self._expected(reply, "answer")
 
-    def start(self, arguments: Sequence[str], text: str = "", environment: Mapping[str, str] = {}) -> None:  # noqa: B006
-        """Runs Python with these arguments and this standard input. After this, only `stop` may be called."""
-        self._send(do="run", arguments=list(arguments), text=text, environment=dict(environment))
+    def send(self, **request: Any) -> None:
+        """Sends a request that has no answer; in vain if the agent is gone, of which `wait` tells."""
+        with suppress(DragomanError):
+            self._send(**request)
 
-    def stop(self, seconds: float = SAVE_SECONDS, number: int = signal.SIGTERM) -> None:
-        """Sends the started process a signal to save and exit, and kills it after this many seconds."""
-        with suppress(DragomanError):  # the agent is gone already
-            self._send(do="stop", seconds=seconds, signal=int(number))
+    def wait(self) -> None:
+        """Returns when the connection has ended."""
+        self._process.wait()
+        for thread in self._readers:
+            thread.join()
+
+    def hang_up(self) -> None:
+        """Ends the input of the agent, which then lets its ranks save and exits."""
+        assert self._process.stdin
+        with suppress(OSError):
+            self._process.stdin.close()
+
+    def drop(self) -> None:
+        """Ends the connection at once. An agent that can still be reached ends its ranks."""
+        self._process.kill()
 
     @property
     def silent_seconds(self) -> float:
@@ -158,15 +179,16 @@ class Remote:
             self._check_version()
         assert self._process.stdin
         try:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-        except OSError:
+            with self._sending:
+                self._process.stdin.write(json.dumps(request) + "\n")
+                self._process.stdin.flush()
+        except (OSError, ValueError):  # ValueError: we hung up
             raise self.lost() from None
 
     def _check_version(self) -> None:
         version = self._expected(self._next_reply(), "hello")
         if version != __version__:
-            raise DragomanError(
+            raise RefusedHost(
                 f"has dragoman {version}, this machine has {__version__}",
                 path=self.name,
                 hint="install the same version on every host",
@@ -182,8 +204,12 @@ class Remote:
             )
         return reply[kind]
 
-    def _next_reply(self) -> dict[str, Any]:
-        reply = self._replies.get()
+    def _next_reply(self, seconds: float | None = None) -> dict[str, Any]:
+        try:
+            reply = self._replies.get(timeout=seconds)
+        except queue.Empty:
+            self.drop()
+            reply = self._replies.get()
         if reply is None:
             self._replies.put(None)  # for the next caller
             raise self.lost()
@@ -197,14 +223,13 @@ class Remote:
                 continue
             if "line" in message:
                 self._on_line(message["line"], message["is_error"])
-            elif "exit" in message:
-                self.exit_code = message["exit"]
+            elif message.keys() & _EVENTS:
+                self._on_event(message)
             elif message:
                 self._replies.put(message)
         self._process.wait()
         self._readers[0].join()
         self._replies.put(None)
-        self._on_end()
 
     def _read_errors(self, errors: IO[str]) -> None:
         for line in errors:

@@ -16,10 +16,12 @@ _HINT = (
 
 
 def is_rank() -> bool:
-    """Whether this process was started as a rank: by us or torchrun (RANK is set), by mpirun or by srun.
+    """Whether this process was started as a rank: by us, by torchrun (RANK is set), by mpirun or by srun.
 
     mpirun and srun set variables of their own; this function adds torch's to the environment.
     """
+    if environment.is_supervised():
+        return True
     if "RANK" not in os.environ:
         variables = _translated(os.environ)
         if not variables:

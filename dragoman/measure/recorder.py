@@ -7,7 +7,7 @@ thread. The cost of recording is measured, too, and shown in every report.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
@@ -61,8 +61,23 @@ class StepRow:
     counted: np.ndarray  # in the order of COUNTED
 
 
+@dataclass(frozen=True)
+class LateRows:
+    """Steps that a rank made in a world that was lost before their rows were sent."""
+
+    rows: list[StepRow]
+    rank: int  # in that world
+    attempt: int
+
+
+_SHARED = tuple(field.name for field in fields(StepRow) if field.name not in ("phases", "counted"))
+_WHOLE = ("step", "target_tokens", "pairs", "is_bad", "is_rescaled")  # of these, whole numbers
+
+
 class Recorder:
-    """Records one rank's measurements. Only rank 0 has a writer; the first rank of each host has a meter.
+    """Records one rank's measurements. The first rank of each host has a meter.
+
+    Rank 0 has a writer. With several hosts, so has a rank of another one, in case the first is lost.
 
     Callers give readings of the clock (`clock.seconds`); the recorder turns them into times.
     """
@@ -74,8 +89,10 @@ class Recorder:
         writer: RecordWriter,
         meter: HostMeter | None,
         run_clock: RunClock,
+        keepers: Sequence[int] = (0,),
     ):
-        """Collective."""
+        """`keepers` are the ranks with a writer. Collective."""
+        self._keepers = keepers
         self._world = world = placement.world
         self._rank_hosts = placement.topology.rank_hosts
         self._attempt = attempt
@@ -226,46 +243,86 @@ class Recorder:
         self._attempt = attempt = self._attempt.model_copy(update=changes)
         self._writer.do(lambda file: file.replace_attempt(attempt))
 
+    def late_rows(self) -> LateRows:
+        """The steps not sent yet, for the recorder of the next world."""
+        return LateRows(self._rows, self._world.rank, self._attempt.number)
+
+    def record_late(self, late: LateRows | None) -> None:
+        """Records the steps that the ranks left in the world before still have. Collective."""
+        rows = late.rows if late else []
+        own = np.array(
+            [[late.rank, late.attempt, *self._shared(row), *row.phases, *row.counted] for row in rows if late]
+        )
+        contents = self._world.gather_bytes(own.astype(np.float64).tobytes(), self._keepers)  # collective
+        width = 2 + len(_SHARED) + len(PHASES) + len(COUNTED)
+        tables = [np.frombuffer(content).reshape(-1, width) for content in contents if content]
+        if tables:
+            self._write_late(tables)
+
+    def _write_late(self, tables: list[np.ndarray]) -> None:
+        steps = sorted({step for table in tables for step in table[:, 2].tolist()})
+        shared = np.empty((len(steps), len(_SHARED)))
+        numbers = np.full((len(tables), len(steps), len(PHASES) + len(COUNTED)), np.nan)
+        for place, table in enumerate(tables):
+            at = np.searchsorted(steps, table[:, 2])
+            shared[at] = table[:, 2 : 2 + len(_SHARED)]
+            numbers[place, at] = table[:, 2 + len(_SHARED) :]
+        ranks = np.array([int(table[0, 0]) for table in tables])
+        self._write_steps(shared, numbers, ranks, int(tables[0][0, 1]))
+
     def _gather_steps(self) -> None:
         own = torch.from_numpy(np.stack([np.concatenate((row.phases, row.counted)) for row in self._rows]))
-        gathered = self._world.gather(own)  # collective
+        gathered = self._world.gather(own, self._keepers)  # collective
         rows, self._rows = self._rows, []
         if gathered:
             numbers = torch.stack(gathered).numpy()  # rank, step, phase or counter
-            steps = self._steps_table(rows, numbers[:, :, : len(PHASES)])
-            windows = self._windows_table(rows, numbers)
-            self._writer.do(lambda file: file.add("steps", steps))
-            self._writer.do(lambda file: file.add("windows", windows))
+            shared = np.array([self._shared(row) for row in rows])
+            self._write_steps(shared, numbers, np.arange(len(numbers)), self._attempt.number)
 
-    def _steps_table(self, rows: list[StepRow], phases: np.ndarray) -> Table:
-        names = [field.name for field in fields(StepRow) if field.name not in ("phases", "counted")]
-        table: Table = {name: np.array([getattr(row, name) for row in rows]) for name in names}
-        table["ended"] += self._clock.offset
-        table["attempt"] = np.full(len(rows), self._attempt.number)
-        table["seconds"] = phases[0].sum(1)  # rank 0's; all ranks end a step together
+    def _shared(self, row: StepRow) -> list[float]:
+        values = [float(getattr(row, name)) for name in _SHARED]
+        values[_SHARED.index("ended")] = self._clock.time(row.ended)
+        return values
+
+    def _write_steps(self, shared: np.ndarray, numbers: np.ndarray, ranks: np.ndarray, attempt: int) -> None:
+        """Writes steps: what all ranks share, by step; numbers by rank, step, and phase or counter."""
+        steps = self._steps_table(shared, numbers[:, :, : len(PHASES)], ranks, attempt)
+        windows = self._windows_table(shared[:, 0], numbers, ranks, attempt)
+        self._writer.do(lambda file: file.add("steps", steps))
+        self._writer.do(lambda file: file.add("windows", windows))
+
+    @staticmethod
+    def _steps_table(shared: np.ndarray, phases: np.ndarray, ranks: np.ndarray, attempt: int) -> Table:
+        table: Table = {name: shared[:, place] for place, name in enumerate(_SHARED)}
+        for name in _WHOLE:
+            table[name] = table[name].astype(np.int64)
+        table["attempt"] = np.full(len(shared), attempt)
+        with_row = np.isfinite(phases).all(2).argmax(0)  # the first rank that has the step
+        table["seconds"] = phases.sum(2)[with_row, np.arange(len(shared))]  # all ranks end a step together
         for number, phase in enumerate(PHASES):
             seconds = phases[:, :, number]
-            table[f"{phase}_mean"] = seconds.mean(0)
-            table[f"{phase}_least"] = seconds.min(0)
-            table[f"{phase}_most"] = seconds.max(0)
-            table[f"{phase}_slowest"] = seconds.argmax(0)
+            table[f"{phase}_mean"] = np.nanmean(seconds, 0)
+            table[f"{phase}_least"] = np.nanmin(seconds, 0)
+            table[f"{phase}_most"] = np.nanmax(seconds, 0)
+            table[f"{phase}_slowest"] = ranks[np.nanargmax(seconds, 0)]
         return table
 
-    def _windows_table(self, rows: list[StepRow], numbers: np.ndarray) -> Table:
-        ranks = len(numbers)
+    @staticmethod
+    def _windows_table(steps: np.ndarray, numbers: np.ndarray, ranks: np.ndarray, attempt: int) -> Table:
+        names = (*PHASES, *COUNTED)
         return {
-            "first_step": np.full(ranks, rows[0].step),
-            "last_step": np.full(ranks, rows[-1].step),
-            "attempt": np.full(ranks, self._attempt.number),
-            "rank": np.arange(ranks),
-            **{name: numbers[:, :, place].sum(1) for place, name in enumerate((*PHASES, *COUNTED))},
+            "first_step": np.full(len(ranks), int(steps[0])),
+            "last_step": np.full(len(ranks), int(steps[-1])),
+            "attempt": np.full(len(ranks), attempt),
+            "rank": ranks,
+            **{name: _sum_of_known(numbers[:, :, place]) for place, name in enumerate(names)},
         }
 
     def _gather_meters(self) -> None:
         """Gathers the meters' rows. Hosts have unequal numbers of them, so they are padded to the longest."""
         taken = self._meter.take() if self._meter else {}
         lengths = torch.tensor([len(taken.get(name, ())) for name in _METERED])
-        all_lengths = self._world.gather(lengths)  # collective
+        all_lengths = self._world.gather(lengths, self._keepers)  # collective
         longest = [int(count) for count in self._world.most(lengths.tolist())]  # collective
         for index, (name, width) in enumerate(_METERED.items()):
             if longest[index] == 0:
@@ -279,7 +336,7 @@ class Recorder:
                 rows = torch.from_numpy(taken[name])
                 rows[:, 0] += self._clock.offset
                 padded[: len(rows), : rows.shape[1]] = rows
-            for rank, gathered in enumerate(self._world.gather(padded)):  # collective
+            for rank, gathered in enumerate(self._world.gather(padded, self._keepers)):  # collective
                 count = int(all_lengths[rank][index])
                 if count:
                     self._write_metered(name, rank, gathered[:count].numpy(), programs)
@@ -310,3 +367,8 @@ class Recorder:
         began = time.perf_counter()
         yield
         self._spent += time.perf_counter() - began
+
+
+def _sum_of_known(values: np.ndarray) -> np.ndarray:
+    """The sums over columns; NaN where a row has no value at all."""
+    return np.where(np.isnan(values).all(1), np.nan, np.nansum(values, 1))

@@ -23,13 +23,24 @@ from dragoman.sync.wire import Finish
 from dragoman.sync.world import World
 
 
-def build(model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync) -> AllReduce:
-    """An all-reduce in every step. Collective: also sends rank 0's weights to all."""
+def build(
+    model: Module,
+    world: World,
+    topology: Topology,
+    way: ExchangeWay,
+    settings: Sync,
+    weights_agree: bool = False,
+) -> AllReduce:
+    """An all-reduce in every step. Collective: also sends rank 0's weights to all, unless they agree."""
+    route: Route | None = None
+    buckets = None
     if way.is_hierarchical:
-        return AllReduce(model, world, way, ThroughLeaders(Groups(world, topology, way.flows), way))
-    if dist.get_backend() == "nccl":
-        return AllReduce(model, world, way, whole_buckets=WholeBuckets(way.wire))
-    return AllReduce(model, world, way, Flat(world, way) if way.wire != "fp32" else None)
+        route = ThroughLeaders(Groups(world, topology, way.flows), way)
+    elif dist.get_backend() == "nccl":
+        buckets = WholeBuckets(way.wire)
+    elif way.wire != "fp32":
+        route = Flat(world, way)
+    return AllReduce(model, world, way, route, whole_buckets=buckets, weights_agree=weights_agree)
 
 
 class AllReduce(Exchange):
@@ -46,8 +57,9 @@ class AllReduce(Exchange):
         route: Route | None = None,
         group: dist.ProcessGroup | None = None,
         whole_buckets: WholeBuckets | None = None,
+        weights_agree: bool = False,
     ):
-        """Collective: also sends rank 0's weights to all."""
+        """Collective: also sends rank 0's weights to all, unless they agree."""
         super().__init__(model, way)
         self._ranks = dist.get_world_size(group)
         self._ddp = DistributedDataParallel(
@@ -56,7 +68,7 @@ class AllReduce(Exchange):
             bucket_cap_mb=_bucket_cap_mb(way),
             gradient_as_bucket_view=True,
             process_group=group,
-            init_sync=self._ranks > 1,  # it copies all weights, even if there is no other rank
+            init_sync=self._ranks > 1 and not weights_agree,  # it copies all weights, even of a single rank
         )
         self._ddp._set_ddp_runtime_logging_sample_rate(1)  # DDP's own timings, in every step
         self._sender = BucketSender(route, world.device) if route else None

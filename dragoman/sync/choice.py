@@ -17,7 +17,7 @@ from dragoman.sync.topology import Topology
 from dragoman.sync.world import World
 
 # The function that builds the exchange of each mode. Collective: it also sends rank 0's weights to all.
-BUILDERS: dict[Mode, Callable[[Module, World, Topology, ExchangeWay, Sync], Exchange]] = {
+BUILDERS: dict[Mode, Callable[[Module, World, Topology, ExchangeWay, Sync, bool], Exchange]] = {
     "allreduce": allreduce.build,
     "sharded": sharded.Sharded,
     "diloco": diloco.DiLoCo,
@@ -46,6 +46,13 @@ class Choice(BaseModel):
     def __str__(self) -> str:
         words = f"{self.way}, {self.way.bucket_words}"
         return f"{words} ({self.why})" if self.why else words
+
+    def for_other_hosts(self, settings: Sync, topology: Topology) -> Choice:
+        """The same way, as far as these hosts allow it: nothing is measured while a run is interrupted."""
+        ways = open_ways(settings, topology.rank_hosts)
+        same = [way for way in ways if way.kind == self.way.kind]
+        way = self.way if same else ways[0].model_copy(update={"bucket_bytes": self.way.bucket_bytes})
+        return self.model_copy(update={"way": way})
 
     def still_fits(self, settings: Sync, topology: Topology) -> bool:
         """Would these settings and hosts still allow this choice?"""
@@ -89,6 +96,13 @@ def _as_configured(settings: Sync, topology: Topology, link: MeasuredLink | None
     return Choice.of(way, why, settings, topology)
 
 
-def build(model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync) -> Exchange:
-    """The exchange for this way. Collective: also sends rank 0's weights to all."""
-    return BUILDERS[way.mode](model, world, topology, way, settings)
+def build(
+    model: Module,
+    world: World,
+    topology: Topology,
+    way: ExchangeWay,
+    settings: Sync,
+    weights_agree: bool = False,
+) -> Exchange:
+    """The exchange for this way. Collective: also sends rank 0's weights to all, unless they agree."""
+    return BUILDERS[way.mode](model, world, topology, way, settings, weights_agree)

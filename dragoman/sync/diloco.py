@@ -34,15 +34,23 @@ def replicas(settings: Sync, topology: Topology) -> list[int]:
 class DiLoCo(Exchange):
     """Averages gradients within a replica, inside its host, in every step, and replicas once a round."""
 
-    def __init__(self, model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync):
-        """Collective: also sends rank 0's weights to all."""
+    def __init__(
+        self,
+        model: Module,
+        world: World,
+        topology: Topology,
+        way: ExchangeWay,
+        settings: Sync,
+        weights_agree: bool = False,
+    ):
+        """Collective: also sends rank 0's weights to all, unless each replica continues with its own."""
         super().__init__(model, way)
         self.replicas = replicas(settings, topology)
         self.together = [
             rank for rank, replica in enumerate(self.replicas) if replica == self.replicas[world.rank]
         ]
         self._rate, self._momentum = settings.outer_rate, settings.outer_momentum
-        for tensor in model.state_dict().values():
+        for tensor in () if weights_agree else model.state_dict().values():
             world.broadcast_(tensor)
         groups = Groups(world, topology, way.flows) if way.is_hierarchical else None
         self._route: Route = ThroughLeaders(groups, way) if groups else Flat(world, way)
@@ -50,15 +58,17 @@ class DiLoCo(Exchange):
         self._weight = world.size / len(self.together) / len(set(self.replicas))
         inside = ExchangeWay(bucket_bytes=way.bucket_bytes)
         self._inner = (
-            AllReduce(model, world, inside, group=groups.local if groups else None)
+            AllReduce(
+                model, world, inside, group=groups.local if groups else None, weights_agree=weights_agree
+            )
             if len(self.together) > 1
             else Exchange(model, inside)
         )
         self.model = self._inner.model
         self._parameters = dict(model.named_parameters())
-        self._start = torch.cat(self._flattened())
-        self._moved = torch.empty_like(self._start)
-        self._velocity = torch.zeros_like(self._start)
+        self.round_start: Tensor = torch.cat(self._flattened())
+        self._moved = torch.empty_like(self.round_start)
+        self._velocity = torch.zeros_like(self.round_start)
         self.outer = dict(zip(self._parameters, self._views(self._velocity), strict=True))
 
     @contextmanager
@@ -73,21 +83,23 @@ class DiLoCo(Exchange):
     def settle(self, forward: Callable[[], Tensor]) -> None:
         self._inner.settle(forward)
 
-    def restore_outer(self, outer: Mapping[str, Tensor]) -> None:
+    def restore(self, outer: Mapping[str, Tensor], round_start: Tensor | None) -> None:
         for name, velocity in outer.items():
             self.outer[name].copy_(velocity)
+        if round_start is not None:
+            self.round_start.copy_(round_start)
 
     @torch.no_grad()
     def end_round(self) -> None:
         """Gives all replicas the same weights. Collective."""
         torch.cat(self._flattened(), out=self._moved)
-        torch.sub(self._start, self._moved, out=self._moved)
+        torch.sub(self.round_start, self._moved, out=self._moved)
         if self._weight != 1.0:
             self._moved.mul_(self._weight)
         self._route.begin(self._moved)()
         self._velocity.mul_(self._momentum).add_(self._moved)
-        self._start.sub_(self._moved.add_(self._velocity, alpha=self._momentum), alpha=self._rate)
-        for parameter, start in zip(self._parameters.values(), self._views(self._start), strict=True):
+        self.round_start.sub_(self._moved.add_(self._velocity, alpha=self._momentum), alpha=self._rate)
+        for parameter, start in zip(self._parameters.values(), self._views(self.round_start), strict=True):
             parameter.copy_(start)
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ class Exchange:
     together: Sequence[int] | None = None  # ranks that average their gradients in every step; None: all
     replicas: Sequence[int] = ()  # the replica of each rank, if there are several
     outer: Mapping[str, torch.Tensor] = {}  # what the exchange remembers for each parameter
+    round_start: torch.Tensor | None = None  # all weights at the start of a round, if it has several steps
     in_lockstep: bool = False  # is every microbatch collective, forward pass included?
 
     def __init__(self, model: Module, way: ExchangeWay | None = None):
@@ -39,8 +40,8 @@ class Exchange:
     def settle(self, forward: Callable[[], torch.Tensor]) -> None:
         """Does the set-up of the first exchange without changing any result. Collective."""
 
-    def restore_outer(self, outer: Mapping[str, torch.Tensor]) -> None:
-        """Puts back what `outer` held when the run was saved."""
+    def restore(self, outer: Mapping[str, torch.Tensor], round_start: torch.Tensor | None) -> None:
+        """Puts back what `outer` held, and in the middle of a round also its start."""
 
     def end_round(self) -> None:
         """Makes the weights of all replicas the same, after the last update of a round. Collective."""

@@ -11,8 +11,12 @@ from dragoman.errors import DragomanError
 
 _MOST_CHARACTERS = 200  # of another library's message
 # How gloo says that a rank is gone or silent, and how NCCL does.
-_GLOO = ("Connection closed by peer", "Timed out", "Connection reset")
+_GLOO = ("Connection closed by peer", "Timed out", "Connection reset", "Broken pipe", "Connection refused")
 _NCCL = ("ncclRemoteError", "losed by remote peer", "Connection reset", "Connection refused")
+
+
+class LostRank(DragomanError):
+    """Another rank is gone, or no longer reachable: this world is over, through no fault of this rank."""
 
 
 @contextmanager
@@ -49,8 +53,8 @@ def _cause_by_nccl(text: str) -> str:
     return next((line for line in lines if line.startswith("nccl")), lines[0])
 
 
-def _lost(cause: str) -> DragomanError:
-    return DragomanError(
+def _lost(cause: str) -> LostRank:
+    return LostRank(
         f"another rank is gone or silent ({cause[:_MOST_CHARACTERS]})",
         hint="read that rank's own error; then the same command continues from the last checkpoint",
     )

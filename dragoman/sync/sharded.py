@@ -37,7 +37,15 @@ class Sharded(Exchange):
 
     in_lockstep = True
 
-    def __init__(self, model: Module, world: World, topology: Topology, way: ExchangeWay, settings: Sync):
+    def __init__(
+        self,
+        model: Module,
+        world: World,
+        topology: Topology,
+        way: ExchangeWay,
+        settings: Sync,
+        weights_agree: bool = False,
+    ):
         super().__init__(model, way)
         assert is_sharded(model)
         self._sharded = cast("FSDPModule", model)

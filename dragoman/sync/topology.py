@@ -10,7 +10,7 @@ from ipaddress import ip_address
 
 from dragoman.sync import world as worlds
 from dragoman.sync.route import interface_towards, own_address_towards
-from dragoman.sync.world import World
+from dragoman.sync.world import RankPlace, World
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Placement:
 
 
 @contextmanager
-def join(timeout_seconds: float) -> Iterator[Placement]:
-    """Joins the world that this process was started for, and finds the hosts of its ranks. Collective."""
-    with worlds.join(timeout_seconds) as world:
+def join(timeout_seconds: float, place: RankPlace | None = None) -> Iterator[Placement]:
+    """Joins the world that this process has a place in, and finds the hosts of its ranks. Collective."""
+    with worlds.join(timeout_seconds, place) as world:
         yield Placement(world, find(world))
 
 

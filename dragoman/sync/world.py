@@ -26,6 +26,39 @@ from dragoman.sync.route import LISTENER, interface_towards, listen_at, own_addr
 
 
 @dataclass(frozen=True)
+class RankPlace:
+    """A process's place in a world, and where the ranks of that world meet."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    address: str
+    port: int
+    listener: int | None = None  # rank 0: the descriptor of a socket that listens there already
+    key: str = ""  # what keys in the store begin with: ranks of another generation, and strangers, lack it
+
+    @classmethod
+    def of_environment(cls) -> RankPlace:
+        """The place that the launcher, torchrun, mpirun or srun gave this process."""
+        numbers = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+        rank, size, local_rank, local_size = (int(os.environ[name]) for name in numbers)
+        listener = os.environ.pop(LISTENER, None)  # removed: a descriptor has one owner
+        # torchrun keeps the store when it starts ranks again: they must not find what others left.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        return cls(
+            rank=rank,
+            size=size,
+            local_rank=local_rank,
+            local_size=local_size,
+            address=os.environ["MASTER_ADDR"],
+            port=int(os.environ["MASTER_PORT"]),
+            listener=int(listener) if listener else None,
+            key=f"attempt {attempt}",
+        )
+
+
+@dataclass(frozen=True)
 class World:
     """A rank's view of the run: its own number and device, and the collectives with the other ranks."""
 
@@ -35,6 +68,7 @@ class World:
     local_size: int
     device: torch.device
     meeting_point: str = "127.0.0.1"  # the address at which ranks connected to each other
+    meeting_port: int = 0
     timeout_seconds: float = 600.0  # of every collective
     under_torchrun: bool = False  # started by the user's torchrun, which listens and unpickles; we would not
 
@@ -59,16 +93,19 @@ class World:
         dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=_control())
         return tensor.tolist()
 
-    def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Every rank's CPU tensor of this shape, on rank 0; nothing on the others. Collective."""
-        rows = [torch.empty_like(tensor) for _ in range(self.size)] if self.is_main else None
-        dist.gather(tensor, rows, dst=0, group=_control())
-        return rows or []
+    def gather(self, tensor: torch.Tensor, to: Sequence[int] = (0,)) -> list[torch.Tensor]:
+        """Every rank's CPU tensor of this shape, on these ranks; nothing on the others. Collective."""
+        gathered: list[torch.Tensor] = []
+        for rank in to:
+            rows = [torch.empty_like(tensor) for _ in range(self.size)] if self.rank == rank else None
+            dist.gather(tensor, rows, dst=rank, group=_control())
+            gathered = rows or gathered
+        return gathered
 
-    def gather_bytes(self, content: bytes) -> list[bytes]:
-        """Every rank's bytes, of any length, on rank 0; nothing on the others. Collective."""
+    def gather_bytes(self, content: bytes, to: Sequence[int] = (0,)) -> list[bytes]:
+        """Every rank's bytes, of any length, on these ranks; nothing on the others. Collective."""
         lengths, padded = self._padded(content)
-        rows = self.gather(padded)
+        rows = self.gather(padded, to)
         return [row[:end].numpy().tobytes() for row, end in zip(rows, lengths, strict=False)]
 
     def gather_text(self, text: str) -> list[str]:
@@ -89,9 +126,10 @@ class World:
 
     def connect_to_store(self) -> dist.TCPStore:
         """A connection of its own to the store through which the ranks met: its calls hold up no other."""
-        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         timeout = timedelta(seconds=self.timeout_seconds)
-        return dist.TCPStore(address, port, is_master=False, wait_for_workers=False, timeout=timeout)
+        return dist.TCPStore(
+            self.meeting_point, self.meeting_port, is_master=False, wait_for_workers=False, timeout=timeout
+        )
 
     def group(self, ranks: Sequence[int]) -> dist.ProcessGroup:
         """A group of some ranks, for gradients. Collective, also for ranks outside it."""
@@ -146,34 +184,40 @@ def _control() -> dist.ProcessGroup | None:
 
 
 @contextmanager
-def join(timeout_seconds: float) -> Iterator[World]:
-    """Joins the world that this process was started for. Collective."""
+def join(timeout_seconds: float, place: RankPlace | None = None) -> Iterator[World]:
+    """Joins the world that this process has a place in, by default the one it was started for. Collective."""
     global _control_group
+    place = place or RankPlace.of_environment()
     _groups.clear()
     orphans.end_with_parent()
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    meeting_point = os.environ["MASTER_ADDR"]
     timeout = timedelta(seconds=timeout_seconds)
     kernels.avoid_cudnn_attention()
     if "GLOO_SOCKET_IFNAME" not in os.environ:
-        _check_meeting_point(meeting_point, is_shared=size > local_size)
-    # torchrun keeps the store when it starts ranks again: what the earlier ones left there must not be found.
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    store = dist.PrefixStore(f"attempt {attempt}", _store(rank, size, timeout))
-    device = agree(store, rank, size, local_rank)  # collective
+        _check_meeting_point(place.address, is_shared=place.size > place.local_size)
+    tcp_store = _store(place, timeout)
+    store = dist.PrefixStore(place.key, tcp_store)
+    device = agree(store, place.rank, place.size, place.local_rank)  # collective
     on_gpu = device.type == "cuda"
     if not on_gpu:
-        torch.set_num_threads(max(1, cores() // local_size))
-    with _one_interface(interface_towards(meeting_point) or "lo"):
+        torch.set_num_threads(max(1, cores() // place.local_size))
+    with _one_interface(interface_towards(place.address) or "lo"):
         backend = "nccl" if on_gpu else "gloo"
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+        dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=timeout)
         has_ended_well = False
         try:
             _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
             _groups.extend(group for group in (dist.group.WORLD, _control_group) if group)
-            place = (rank, size, local_rank, local_size)
-            yield World(*place, device, meeting_point, timeout_seconds, "TORCHELASTIC_RUN_ID" in os.environ)
+            yield World(
+                rank=place.rank,
+                size=place.size,
+                local_rank=place.local_rank,
+                local_size=place.local_size,
+                device=device,
+                meeting_point=place.address,
+                meeting_port=tcp_store.port,
+                timeout_seconds=timeout_seconds,
+                under_torchrun="TORCHELASTIC_RUN_ID" in os.environ,
+            )
             has_ended_well = True
         finally:
             # NCCL's communicators end once all ranks end them. After an error the others may never do so, and
@@ -183,16 +227,15 @@ def join(timeout_seconds: float) -> Iterator[World]:
             _control_group = None
 
 
-def _store(rank: int, size: int, timeout: timedelta) -> dist.Store:
+def _store(place: RankPlace, timeout: timedelta) -> dist.TCPStore:
     """The store through which ranks find each other. Rank 0 listens at one address; torch would at all.
 
     Our launcher has already opened the socket; under the user's torchrun, its agent keeps the store.
     """
-    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    if rank != 0 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+    address, port, size = place.address, place.port, place.size
+    if place.rank != 0 or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return dist.TCPStore(address, port, size, is_master=False, timeout=timeout)
-    descriptor = os.environ.pop(LISTENER, None)  # removed: a descriptor has one owner
-    listener = socket.socket(fileno=int(descriptor)) if descriptor else listen_at(address, port)
+    listener = socket.socket(fileno=place.listener) if place.listener else listen_at(address, port)
     port = listener.getsockname()[1]
     return dist.TCPStore(
         address, port, size, is_master=True, timeout=timeout, master_listen_fd=listener.detach()

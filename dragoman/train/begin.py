@@ -26,9 +26,10 @@ from dragoman.train.state import State
 class Beginning:
     """What a rank has before its first step."""
 
-    state: State  # only rank 0's weights are right until the exchange sends them to all
+    state: State
     batches: Batches
     lines: list[str]  # for people; on rank 0
+    is_from_memory: bool = False  # else only rank 0's weights are right until the exchange sends them to all
 
 
 def begin(
@@ -48,11 +49,18 @@ def begin(
         lines = resume.restore(state, job.folder, reconciled.step, placement)  # collective
     elif job.start_from:
         lines = _take_over(job.start_from, model, world)  # collective
-    size = StepSize(settings.data.step, settings.data.microbatch_size, settings.data.unit)
-    batches = Batches(data, size, settings.train.seed)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    lines += [*_unreached(state, settings), _size_line(size, world, parameters, settled)]
-    return Beginning(state, batches, lines)
+    lines += [*_unreached(state, settings), _size_line(settings, world, parameters, settled)]
+    return Beginning(state, batches(settings, data), lines)
+
+
+def batches(settings: Training, data: DataSet) -> Batches:
+    """The batches of a run, from its first step on."""
+    return Batches(data, _step_size(settings), settings.train.seed)
+
+
+def _step_size(settings: Training) -> StepSize:
+    return StepSize(settings.data.step, settings.data.microbatch_size, settings.data.unit)
 
 
 def _unreached(state: State, settings: Training) -> list[str]:
@@ -77,8 +85,9 @@ def _take_over(origin: Path, model: Transformer, world: World) -> list[str]:
     return [*saved_model.note_on_newer(origin), f"weights from {origin}"]
 
 
-def _size_line(size: StepSize, world: World, parameters: int, settled: SettledPrecision) -> str:
+def _size_line(settings: Training, world: World, parameters: int, settled: SettledPrecision) -> str:
     """The model's size and the arithmetic of a step, in words."""
+    size = _step_size(settings)
     return (
         f"{parameters:,} parameters; a step is {size.step:,} {size.unit} in {size.microbatches} microbatches "
         f"over {world.size} rank{'s' if world.size > 1 else ''} on {world.device.type} in {settled}"

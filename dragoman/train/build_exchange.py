@@ -26,16 +26,22 @@ def build(
     def measured() -> Choice:
         return _measured(beginning, placement, outputs)
 
-    state.choice = choice.decide(settings, topology, link, kept, measured)  # collective
-    if len(topology.hosts) > 1 or settings.mode == "auto":
-        outputs.view.say(f"exchange{', as before' if state.choice is kept else ''}: {state.choice}")
-    exchange = choice.build(state.model, world, topology, state.choice.way, settings)  # collective
-    for line in _about_rounds(state.config, exchange):
+    if beginning.is_from_memory and kept:
+        chosen = kept.for_other_hosts(settings, topology)
+    else:
+        chosen = state.choice = choice.decide(settings, topology, link, kept, measured)  # collective
+        if len(topology.hosts) > 1 or settings.mode == "auto":
+            outputs.view.say(f"exchange{', as before' if chosen is kept else ''}: {chosen}")
+    exchange = choice.build(  # collective
+        state.model, world, topology, chosen.way, settings, weights_agree=beginning.is_from_memory
+    )
+    for line in () if beginning.is_from_memory else _about_rounds(state.config, exchange):
         outputs.view.say(line)
-    exchange.restore_outer(state.outer)
-    state.outer, state.replicas = dict(exchange.outer), list(exchange.replicas)
+    exchange.restore(state.outer, state.round_start)
+    state.outer, state.round_start = dict(exchange.outer), exchange.round_start
+    state.replicas = list(exchange.replicas)
     parameters = sum(parameter.numel() for parameter in state.model.parameters())
-    outputs.recorder.placement(**exchange.way.facts(parameters), exchange_why=state.choice.why)
+    outputs.recorder.placement(**exchange.way.facts(parameters), exchange_why=chosen.why)
     outputs.recorder.event("exchange", state.step, clock.seconds(), 0.0, str(exchange.way))
     return exchange
 

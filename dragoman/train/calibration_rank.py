@@ -134,6 +134,7 @@ class Bench:
             without = self._world.most([self._stepper.seconds_without_exchange(batch)])[0]
         self._phases.begin("data")
         self._stepper.update(batch, stop_wanted=False)
+        self._stepper.close_round()
         phases = self._phases.end_step()
         self._state.step += 1
         names = ("flops", "with_exchange", "serial", "data")

@@ -18,6 +18,8 @@ def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, wo
     """Waits until everything is written and prints the closing lines; raises what went wrong. Collective."""
     _complete(outputs, reason)  # collective
     stop_all_if_one_failed(world, outputs.saver.failure)  # collective
+    if reason == StopReason.REGROUPED:
+        return
     _say_end(job, state, reason, outputs.view)
     if reason == StopReason.DIVERGED:  # every rank fails: one that ended well would wait for rank 0
         raise _diverged(state, job) if world.is_main else SystemExit(1)

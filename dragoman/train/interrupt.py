@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from types import FrameType
 
 _SAME_SECONDS = 1.0  # one Ctrl-C may arrive twice: from the terminal and from a launcher that forwards it
@@ -26,14 +27,21 @@ def die_at_once() -> None:
 class Interrupt:
     """Sets `wanted` at the first signal, and `is_hurried` at a second one or at any other than Ctrl-C."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_passed_on: Callable[[int], bool] = lambda number: False) -> None:
+        """`is_passed_on` may take a signal away: a supervisor decides who stops."""
         self.wanted = False
         self.is_hurried = False
         self._first = 0.0
+        self._is_passed_on = is_passed_on
         for number in _not_ignored():
-            signal.signal(number, self._note)
+            signal.signal(number, self._receive)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if not self._is_passed_on(number):
+            self.note(number)
+
+    def note(self, number: int) -> None:
+        """Asks this rank to stop; may be called by another thread."""
         now = time.monotonic()
         is_second = self.wanted and now - self._first > _SAME_SECONDS
         if not self.wanted:

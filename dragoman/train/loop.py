@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.data.batches import Batches, Lookahead, StepBatch
+from dragoman.launch.membership import Membership
 from dragoman.measure import clock
 from dragoman.measure.phases import Phases
 from dragoman.measure.quality import Evaluation, Sample
@@ -43,57 +44,84 @@ class Run:
     saver: Saver
     curves: Curves
     view: View
+    membership: Membership = Membership()
     fitting: Fitting = Fitting()
     begins_learnt: bool = False  # begins with another model's weights, which may stay the best
 
 
 def train(state: State, run: Run) -> StopReason:
     """Trains until there is a reason to stop, the same on every rank at the same step. Collective."""
-    if reason := stopping.before_first_step(state):
+    pace = AttemptPace()
+    if reason := _settle_lost_step(state, run, pace) or stopping.before_first_step(state):  # collective
         return reason
     first = next(run.batches.after(state.position))
     run.stepper.settle(first)  # collective
     for line in run.stepper.fill_memory(first):  # collective
         run.view.say(line)
     run.recorder.started(state.step)
-    pace = AttemptPace()
     if _needs_evaluation_first(state, run):
-        is_kept = _evaluate(state, run, pace)  # collective
-        if is_kept and state.step == 0:
+        _evaluate(state, run, pace)  # collective
+        if state.step == 0 and state.is_among_the_best(state.history[-1]):
             _save(state, run)  # collective
         if reason := stopping.after_evaluation(state):
             return reason
     run.phases.begin("data")
     batches = Lookahead(run.batches.after(state.position))
     for batch in batches:
+        run.membership.at(state.step, "step")
         run.counterfactual.before_step(batch)  # collective when due
         stop_wanted = run.interrupt.wanted or run.saver.has_failed
-        outcome = run.stepper.update(batch, stop_wanted, upcoming=batches.peek)  # collective
-        phases = run.phases.end_step()
-        state.advance(batch, outcome, float(phases.sum()))
+        regroup_wanted = run.membership.regroup_wanted
+        outcome = run.stepper.update(batch, stop_wanted, batches.peek, regroup_wanted)  # collective
+        try:
+            run.stepper.close_round()  # collective when due
+        finally:  # a step whose round could not be closed is recorded too: it will not be made again
+            phases = run.phases.end_step()
+            state.seconds += float(phases.sum())
+            run.recorder.step(_row(state, batch, outcome, phases, run.phases.counted))
         pace.step(outcome, float(phases.sum()))
         run.fitting.after_step(state, float(phases.sum()))  # collective when due
         run.counterfactual.after_step(state.step, phases)  # collective when due
-        run.recorder.step(_row(state, batch, outcome, phases, run.phases.counted))
         is_interval = state.step % state.config.measure.every == 0
         if is_interval:
             run.recorder.flush()  # collective
         _show(state, outcome, run, pace, is_interval)
-        reason = stopping.after_step(state, outcome)
-        is_kept = False
-        if reason in (None, StopReason.FINISHED) and _due(state.config.evaluate.every, state, run, reason):
-            is_kept = _evaluate(state, run, pace)  # collective
-            reason = reason or stopping.after_evaluation(state)
-        if reason == StopReason.STOPPED:
-            _evaluate_at_stop(state, run)  # collective
-        if _is_worth_saving(state, reason) and (
-            is_kept or _due(state.config.checkpoint.every, state, run, reason)
-        ):
-            _save(state, run)  # collective
-        if reason:
+        if reason := _settle(state, outcome, run, pace):  # collective when due
             return reason
         run.phases.begin("data")  # until the next batch is here
     raise AssertionError("batches never end")
+
+
+def _settle(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace) -> StopReason | None:
+    """Makes the evaluation and the checkpoint that are due after a step; returns why to stop, or None.
+
+    Collective when due.
+    """
+    reason = stopping.after_step(state, outcome)
+    is_kept = False
+    if reason in (None, StopReason.FINISHED) and _due(state.config.evaluate.every, state, run, reason):
+        if not state.is_scored:  # as a step of a lost world may be
+            _evaluate(state, run, pace)  # collective
+        is_kept = state.is_among_the_best(state.history[-1])
+        reason = reason or stopping.after_evaluation(state)
+    if reason == StopReason.STOPPED:
+        _evaluate_at_stop(state, run)  # collective
+    if _is_worth_saving(state, reason) and (
+        is_kept or _due(state.config.checkpoint.every, state, run, reason)
+    ):
+        _save(state, run)  # collective
+    state.outcome = None
+    return reason or (StopReason.REGROUPED if outcome.regroup_wanted else None)
+
+
+def _settle_lost_step(state: State, run: Run, pace: AttemptPace) -> StopReason | None:
+    """Completes the newest step if its world was lost before all that follows was done. Collective then."""
+    run.stepper.close_round()  # collective when due
+    run.phases.discard()
+    if not state.outcome:
+        return None
+    outcome = state.outcome._replace(regroup_wanted=False)
+    return _settle(state, outcome, run, pace)  # collective
 
 
 def _is_worth_saving(state: State, reason: StopReason | None) -> bool:
@@ -131,14 +159,14 @@ def _show(state: State, outcome: StepOutcome, run: Run, pace: AttemptPace, is_in
         run.view.step(state.step, loss, outcome, tokens_per_second, left)
 
 
-def _evaluate(state: State, run: Run, pace: AttemptPace) -> bool:
-    """Scores the model; returns whether it is one of the best, whose checkpoints are kept. Collective."""
+def _evaluate(state: State, run: Run, pace: AttemptPace) -> None:
+    """Scores the model. Collective."""
     began = clock.seconds()
+    run.membership.at(state.step, "evaluation")
     with run.recorder.standing_still("evaluation", state.step):
         evaluation, samples = run.evaluator.evaluate(state)
         _note(evaluation, samples, state, run)
     pace.evaluation(clock.seconds() - began)
-    return state.is_among_the_best(evaluation)
 
 
 def _evaluate_at_stop(state: State, run: Run) -> None:
@@ -169,6 +197,7 @@ def _note(evaluation: Evaluation, samples: Sequence[Sample], state: State, run: 
 
 def _save(state: State, run: Run) -> None:
     """Begins to save a checkpoint. Collective, also for ranks with nothing to save."""
+    run.membership.at(state.step, "checkpoint")
     with run.recorder.standing_still("checkpoint", state.step):
         run.stepper.note_loss_scale()
         run.saver.save(state)

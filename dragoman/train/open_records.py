@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import psutil
 import torch
 
@@ -13,7 +16,7 @@ from dragoman.measure.clock import RunClock
 from dragoman.measure.counters import KernelCounters
 from dragoman.measure.meters import HostMeter
 from dragoman.measure.phases import GpuPhases, Phases
-from dragoman.measure.recorder import Recorder
+from dragoman.measure.recorder import LateRows, Recorder
 from dragoman.measure.records import Attempt
 from dragoman.measure.writer import RecordWriter
 from dragoman.plan.work import CorpusSize, Work
@@ -22,21 +25,40 @@ from dragoman.sync.topology import Placement
 from dragoman.train.state import State
 
 
+@dataclass(frozen=True)
+class LostWorld:
+    """What a rank still has of the world that it was in before."""
+
+    left: float  # a reading of the clock
+    late: LateRows | None
+
+
 def recorder(
-    name: str, state: State, data: DataSet, placement: Placement, phases: Phases, writer: RecordWriter
+    name: str,
+    state: State,
+    data: DataSet,
+    placement: Placement,
+    phases: Phases,
+    writer: RecordWriter,
+    keepers: Sequence[int],
+    before: LostWorld | None,
 ) -> Recorder:
-    """A recorder for this attempt. Collective."""
+    """A recorder for this attempt, which begins with the process or when the world before it was left.
+
+    `keepers` are the ranks with a file to write. Collective.
+    """
     world, topology = placement.world, placement.topology
     uuids = world.gather_text(_gpu_uuid(world.device))  # collective
     gpus = [uuid for rank, uuid in enumerate(uuids) if uuid and topology.rank_hosts[rank] == placement.host]
     ranks = neighbours.ranks_here(world)  # collective
     interface = topology.interfaces[placement.host]
     meter = HostMeter(interface, phases, gpus, ranks) if placement.is_leader else None
-    began = clock.process_began()
+    began = before.left if before else clock.process_began()
+    state.attempt = int(world.most([len(writer.attempts)])[0])  # collective: only keepers know
     shift, jump = clock.since_last(writer.attempts, writer.last_time, began)
     run_clock = RunClock(world.sum([shift])[0])  # collective: only rank 0 knows the earlier attempts
     attempt = Attempt(
-        number=len(writer.attempts),
+        number=state.attempt,
         started=run_clock.time(began),
         first_step=state.step + 1,
         ranks=world.size,
@@ -44,7 +66,8 @@ def recorder(
         clock_offset=run_clock.offset,
         jump_before=jump,
     )
-    new = Recorder(placement, attempt, writer, meter, run_clock)  # collective
+    new = Recorder(placement, attempt, writer, meter, run_clock, keepers)  # collective
+    new.record_late(before.late if before else None)  # collective
     new.facts(**_facts(name, state, data))
     new.placement(**_placement(placement))  # collective
     return new

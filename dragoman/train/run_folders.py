@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from dragoman.sync.topology import Placement
 from dragoman.sync.transfer import Chain
 from dragoman.train import saver
 from dragoman.train.job import CheckedSettings, checked_settings
+from dragoman.train.state import State
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class RunFolders:
         self._placement = placement
         self._world = placement.world
         self._topology = placement.topology
-        self._home = self._most_often_started()  # the rank whose host has the run's records
+        self._starts = self._starts_by_rank()  # that each host's records know of
+        self._home = self._starts.index(max(self._starts))  # the rank whose host has the run's records
         self._owners = {0: 0}  # for each host's first rank, the rank that acts for all that share its disk
 
     def check_settings(self, settings: Training) -> CheckedSettings:
@@ -82,22 +84,47 @@ class RunFolders:
         if newest:
             lines += self._send_checkpoint(newest, data_fingerprint)  # collective
             lines += self._send_replicas(newest, replicas)  # collective
-        if self._home != 0:
-            lines += self._send_records()  # collective
+        lines += self._send_records()  # collective
         done_by(self._world, self._is_owner, lambda: self._tidy(newest, settings))  # collective
         return (newest.step if newest else None), lines
+
+    @property
+    def keepers(self) -> list[int]:
+        """The ranks that keep records and checkpoints: rank 0 and, with several disks, one on another host.
+
+        Should the first host be lost for good, the run continues from what the second one has.
+        """
+        return sorted(set(self._owners.values()))[:2]
+
+    def follow(self, state: State) -> list[str]:
+        """Brings the folders of hosts that joined a run under way to its state; returns lines for people.
+
+        What they have of steps that the run has not made, or has made otherwise since, is removed.
+        """
+        lines = self._send_records()  # collective
+
+        def tidy() -> None:
+            _remove_unfinished(self._folder)
+            replicas = (self._folder.replica(number) for number in sorted(set(state.replicas)))
+            for each in (self._folder.checkpoint_folders, *replicas):
+                saver.remove_newer(each, state.step)
+
+        done_by(self._world, self._is_owner, tidy)  # collective
+        return lines
 
     @property
     def _is_owner(self) -> bool:
         return self._world.rank in self._owners.values()
 
-    def _most_often_started(self) -> int:
-        """The rank whose host has the newest records: each start adds a row, so the ones with most rows."""
+    def _starts_by_rank(self) -> list[float]:
+        """The starts in the records of each host, at its first rank; 0 without any. Collective.
+
+        Each start adds a row, so the records with most rows are the newest.
+        """
         starts = [0.0] * self._world.size
         if self._placement.is_leader and len(self._topology.hosts) > 1 and self._folder.config.exists():
             starts[self._world.rank] = 1.0 + database.attempts(self._folder.records)
-        starts = self._world.sum(starts)  # collective
-        return starts.index(max(starts))
+        return self._world.sum(starts)  # collective
 
     # --- finding ------------------------------------------------------------------------------------------
 
@@ -128,13 +155,24 @@ class RunFolders:
         return newest, self._lines_of_all(aside or [])  # collective
 
     def _sound(self, damaged: list[tuple[Path, DataError]]) -> Iterator[tuple[int, list[int]]]:
-        """Steps with a sound checkpoint on some disk, newest first, and the ranks with it. Collective."""
-        steps = self._folder.checkpoint_steps() if self._is_owner else []
-        while (step := int(self._world.most([steps[-1] if steps else -1])[0])) >= 0:  # collective
+        """Steps with a sound checkpoint on some disk, newest first, and the ranks with it. Collective.
+
+        Those of the latest attempt come first, even before later steps of earlier ones: a host that was lost
+        may have steps that the run has made again since, without it.
+        """
+        folder = self._folder
+        own = sorted((_attempt(folder.checkpoint(step)), step) for step in folder.checkpoint_steps())
+        own = own if self._is_owner else []
+        while True:
+            attempt = int(self._world.most([own[-1][0] if own else -1])[0])  # collective
+            if attempt < 0:
+                return
+            has_one = bool(own) and own[-1][0] == attempt
+            step = int(self._world.most([own[-1][1] if has_one else -1])[0])  # collective
             is_sound = False
-            if steps and steps[-1] == step:
-                steps.pop()
-                is_sound = _is_sound(self._folder.checkpoint(step), damaged)
+            if own and own[-1] == (attempt, step):
+                own.pop()
+                is_sound = _is_sound(folder.checkpoint(step), damaged)
             if holders := ranks_that(self._world, is_sound):  # collective
                 yield step, holders
 
@@ -186,13 +224,19 @@ class RunFolders:
     def _send_checkpoint(self, checkpoint: SoundCheckpoint, data_fingerprint: str) -> list[str]:
         """Sends a checkpoint to every disk that lacks it; returns lines for people. Collective."""
         step, holders = checkpoint.step, checkpoint.holders
-        source = self._home if self._home in holders else holders[0]
+        path = self._folder.checkpoint(step)
+        # With DiLoCo the copy on a second host has the moments of the replica there.
+        is_original = self._world.rank in holders and saved_state.saved_state(path).moments_of == 0
+        originals = ranks_that(self._world, is_original) or holders  # collective
+        source = self._home if self._home in originals else originals[0]
         is_source = self._world.rank == source
         done_by(self._world, is_source, lambda: self._check(step, data_fingerprint))  # collective
         lacking = [rank for rank in sorted(set(self._owners.values())) if rank not in holders]
+        if 0 in holders and 0 not in originals:
+            done_by_main(self._world, lambda: shutil.rmtree(path))  # collective
+            lacking = [0, *lacking]
         if not lacking:
             return []
-        path = self._folder.checkpoint(step)
         sent = Chain(self._world, source, lacking).folder(path, saved_state.verify)  # collective
         return [self._sent(f"the checkpoint of step {step:,}", sent, source, lacking)]
 
@@ -215,12 +259,19 @@ class RunFolders:
         return lines
 
     def _send_records(self) -> list[str]:
-        """Sends rank 0's host what makes it the run's home; the records last, as they decide. Collective."""
-        folder, chain = self._folder, Chain(self._world, self._home, [0])
-        sent = self._send_best()  # collective
+        """Sends the keepers what makes them the run's home, if theirs is older; returns lines. Collective.
+
+        The records go last, as they decide which host is the home.
+        """
+        lacking = [rank for rank in self.keepers if self._starts[rank] < self._starts[self._home]]
+        if not lacking:
+            return []
+        folder, chain = self._folder, Chain(self._world, self._home, lacking)
+        sent = self._send_best() if 0 in lacking else 0  # collective
         sent += chain.files(folder.path, folder.accompanying())  # collective
         with ExitStack() as stack:
-            done_by_main(self._world, lambda: database.remove(folder.records))  # collective
+            is_lacking = self._world.rank in lacking
+            done_by(self._world, is_lacking, lambda: database.remove(folder.records))  # collective
             whole = done_by(  # collective
                 self._world,
                 self._world.rank == self._home and folder.records.exists(),
@@ -228,7 +279,7 @@ class RunFolders:
             )
             if ranks_that(self._world, whole is not None):  # collective
                 sent += chain.replace(whole or folder.records, folder.records)  # collective
-        return [self._sent("the best checkpoint, records, log and curves", sent, self._home, [0])]
+        return [self._sent("the best checkpoint, records, log and curves", sent, self._home, lacking)]
 
     def _send_best(self) -> int:
         """Sends the best checkpoint unless rank 0's host has it; returns its bytes. Collective."""
@@ -283,6 +334,13 @@ def _is_sound(
         damaged.append((path, error))
         return False
     return True
+
+
+def _attempt(path: Path) -> int:
+    """The attempt that saved this checkpoint; 0 if that cannot be read, which is found out later."""
+    with suppress(DataError, OSError):
+        return saved_state.saved_state(path).attempt
+    return 0
 
 
 def _replicas_of(path: Path) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from dragoman import atomic, config
+from dragoman import atomic, config, terminal
 from dragoman.checkpoint import saved_state
 from dragoman.checkpoint.saved_state import Contents
 from dragoman.config import Training
@@ -22,6 +22,7 @@ from dragoman.measure import clock
 from dragoman.measure.quality import Evaluation
 from dragoman.rundir import RunFolder, StepFolders
 from dragoman.sync.shards import is_sharded, whole
+from dragoman.sync.world import World
 from dragoman.train import optimizer
 from dragoman.train.state import State
 
@@ -65,11 +66,22 @@ class FolderSaver(Saver):
     A failure is kept, not raised, because no rank may leave the loop alone. The loop checks `has_failed`.
     """
 
-    def __init__(self, folders: StepFolders, contents: Callable[[State], Contents], best: Path | None = None):
-        """`contents` gives the files of a checkpoint when called; `best` is the link to the best one."""
+    def __init__(
+        self,
+        folders: StepFolders,
+        contents: Callable[[State], Contents],
+        best: Path | None = None,
+        is_spare: bool = False,
+    ):
+        """`contents` gives the files of a checkpoint when called; `best` is the link to the best one.
+
+        A spare saver keeps a second copy, on another host. Its failure does not stop the run.
+        """
         self._folders = folders
         self._contents = contents
         self._best = best
+        self._is_spare = is_spare
+        self._gave_up = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
         self._written: SimpleQueue[Written] = SimpleQueue()
@@ -78,7 +90,7 @@ class FolderSaver(Saver):
         self.wait()
         files = self._contents(state)  # before any decision: collective with shards
         # After a failure there is no second try; a resumed run without steps left has nothing new.
-        if not self.has_failed and not self._folders.at(state.step).exists():
+        if not self.has_failed and not self._gave_up and not self._folders.at(state.step).exists():
             self._begin(state, files)
 
     @property
@@ -92,14 +104,14 @@ class FolderSaver(Saver):
         if pending and (error := pending.exception()):
             if not isinstance(error, OSError):
                 raise error
-            self.failure = self._failed(error.strerror or str(error))
+            self._fail(error.strerror or str(error))
 
     def take_written(self) -> list[Written]:
         return [self._written.get() for _ in range(self._written.qsize())]
 
     def _begin(self, state: State, files: Contents) -> None:
         if lacking := self._lacking_space(files):
-            self.failure = self._failed(lacking)
+            self._fail(lacking)
             return
         self._pending = self._thread.submit(self._write, state.config, state.step, list(state.history), files)
 
@@ -121,6 +133,14 @@ class FolderSaver(Saver):
         free = shutil.disk_usage(self._folders.path).free
         return f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free" if free < needed else ""
 
+    def _fail(self, why: str) -> None:
+        failure = self._failed(why)
+        if self._is_spare:
+            self._gave_up = True
+            terminal.warn(f"warning: no second copy of the checkpoints from here on: {failure}")
+        else:
+            self.failure = failure
+
     def _failed(self, why: str) -> DragomanError:
         steps = self._folders.steps()
         earlier = (
@@ -133,13 +153,45 @@ class FolderSaver(Saver):
         )
 
 
-def main_saver(folder: RunFolder, vocabulary: bytes, world_size: int, data_fingerprint: str) -> FolderSaver:
-    """The saver of rank 0."""
+class SeveralSavers(Saver):
+    """Writes what each of them writes."""
+
+    def __init__(self, savers: Sequence[Saver]):
+        self._savers = savers
+
+    @property
+    def failure(self) -> DragomanError | None:  # type: ignore[override]
+        return next((saver.failure for saver in self._savers if saver.failure), None)
+
+    @property
+    def has_failed(self) -> bool:
+        return any([saver.has_failed for saver in self._savers])
+
+    @property
+    def files(self) -> list[dict[str, object]]:  # type: ignore[override]
+        return self._savers[0].files
+
+    def save(self, state: State) -> None:
+        for saver in self._savers:
+            saver.save(state)
+
+    def wait(self) -> None:
+        for saver in self._savers:
+            saver.wait()
+
+    def take_written(self) -> list[Written]:
+        return self._savers[0].take_written()
+
+
+def main_saver(
+    folder: RunFolder, vocabulary: bytes, world: World, data_fingerprint: str, replica: int = 0
+) -> FolderSaver:
+    """The saver of rank 0; on another rank a spare one, with the moments of that rank's replica."""
 
     def now(state: State) -> Contents:
-        return contents(state, vocabulary, world_size, data_fingerprint)
+        return contents(state, vocabulary, world.size, data_fingerprint, replica)
 
-    return FolderSaver(folder.checkpoint_folders, now, folder.best)
+    return FolderSaver(folder.checkpoint_folders, now, folder.best, is_spare=not world.is_main)
 
 
 def replica_saver(folder: RunFolder, replica: int) -> FolderSaver:
@@ -147,11 +199,15 @@ def replica_saver(folder: RunFolder, replica: int) -> FolderSaver:
     return FolderSaver(folder.replica(replica), replica_contents)
 
 
-def contents(state: State, vocabulary: bytes, world_size: int, data_fingerprint: str) -> Contents:
+def contents(
+    state: State, vocabulary: bytes, world_size: int, data_fingerprint: str, replica: int = 0
+) -> Contents:
     """A checkpoint of the state as it is now; tensors are copied, so that training can continue."""
     names = [name for name in saved_state.SavedState.model_fields if hasattr(state, name)]
     values = {name: getattr(state, name) for name in names}
-    saved = saved_state.SavedState(**values, world_size=world_size, data_fingerprint=data_fingerprint)
+    saved = saved_state.SavedState(
+        **values, world_size=world_size, data_fingerprint=data_fingerprint, moments_of=replica
+    )
     model, moments = map(_copies, _tensors(state))
     outer = {saved_state.OUTER_FILE: _copies(state.outer)} if state.outer else {}
     return {

@@ -25,6 +25,7 @@ class StepOutcome(NamedTuple):
     is_bad: bool  # some replica's gradient was not finite; that replica updated nothing
     stop_wanted: bool  # some rank wants to stop
     is_rescaled: bool = False  # fp16: skipped only because the loss scale was too large; it is lower now
+    regroup_wanted: bool = False  # some rank is to leave this world, so that another can begin
 
 
 @dataclass
@@ -34,6 +35,7 @@ class State:
     config: Training
     model: Transformer
     optimizer: Optimizer
+    attempt: int = 0  # how often the run was started or formed anew before
     step: int = 0  # updates made
     position: Position = Position()  # of the next step's pairs
     history: list[Evaluation] = field(default_factory=list)
@@ -47,15 +49,19 @@ class State:
     choice: Choice | None = None  # how gradients are exchanged
     replicas: list[int] = field(default_factory=list)  # DiLoCo only: the replica of each rank
     outer: dict[str, Tensor] = field(default_factory=dict)  # DiLoCo only: the momentum of each parameter
+    # What a step still needs after its update, for the next world if this one is lost in between:
+    outcome: StepOutcome | None = None  # of the newest step, until its evaluation and checkpoint are made
+    round_is_open: bool = False  # DiLoCo only: the round has ended, but replicas have not exchanged
+    round_start: Tensor | None = None  # DiLoCo only: all weights when the round began
 
-    def advance(self, batch: StepBatch, outcome: StepOutcome, seconds: float) -> None:
+    def advance(self, batch: StepBatch, outcome: StepOutcome) -> None:
         """Counts a step, made or skipped: either way its pairs are used."""
+        self.outcome = outcome
         self.step += 1
         self.position = batch.next
         self.bad_steps += outcome.is_bad
         if not outcome.is_rescaled:  # neither a bad step nor a good one
             self.bad_in_a_row = self.bad_in_a_row + 1 if outcome.is_bad else 0
-        self.seconds += seconds
         self.target_tokens += outcome.target_tokens
         self.pairs += batch.pairs
 

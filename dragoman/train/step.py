@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import NamedTuple
@@ -59,9 +59,17 @@ class Stepper:
         self._ahead: tuple[np.ndarray, Microbatch] | None = None  # rows loaded early, and their microbatch
 
     def update(
-        self, batch: StepBatch, stop_wanted: bool, upcoming: Callable[[], StepBatch] | None = None
+        self,
+        batch: StepBatch,
+        stop_wanted: bool,
+        upcoming: Callable[[], StepBatch] | None = None,
+        regroup_wanted: bool = False,
     ) -> StepOutcome:
-        """Makes one optimizer update over all ranks; meanwhile loads the upcoming step's data. Collective."""
+        """Makes one optimizer update over all ranks; meanwhile loads the upcoming step's data. Collective.
+
+        `close_round` must follow. If a rank is lost on the way, the state is as before the update or as after
+        it, never in between.
+        """
         state, config = self._state, self._state.config.train
         rate = learning_rate(state.step, config, state.config.model.width)
         optimizer.set_learning_rate(state.optimizer, rate)
@@ -79,17 +87,27 @@ class Stepper:
         norm, loss_sum, scale = read.tolist()  # the only wait for the device
         self._phases.move(self._exchange.exposed_seconds(), "backward", "exchange")
         self._phases.move(self._exchange.exposed_in_forward(), "forward", "exchange")
-        if (is_finite := math.isfinite(norm)) and self._tokens(batch):
-            state.optimizer.step()
-        is_rescaled = self._loss_scale.was_lowered(scale)
-        state.optimizer.zero_grad(set_to_none=False)  # gradients stay where the exchange expects them
+        is_finite, is_rescaled = math.isfinite(norm), self._loss_scale.was_lowered(scale)
         self._phases.begin("exchange")
-        # The only collective of a step besides the exchange: 0.4 ms between processes of one machine.
-        flags = (not is_finite, is_rescaled, stop_wanted)
-        loss, norm, skipped, rescaled, stopping_ranks = self._world.sum([loss_sum, norm, *map(float, flags)])
+        # The only collective of a step besides the exchange: 0.4 ms between processes of one machine. After
+        # it nothing can fail, and every rank that has its result makes the update.
+        flags = (not is_finite, is_rescaled, stop_wanted, regroup_wanted)
+        sums = self._world.sum([loss_sum, norm, *map(float, flags)])  # collective
+        self._phases.begin("optimizer")
+        if is_finite and self._tokens(batch):
+            state.optimizer.step()
+        state.optimizer.zero_grad(set_to_none=False)  # gradients stay where the exchange expects them
+        outcome = self._outcome(batch, rate, sums)
+        state.round_is_open = self.ends_round(outcome.stop_wanted)
+        state.advance(batch, outcome)
+        return outcome
+
+    def _outcome(self, batch: StepBatch, rate: float, sums: Sequence[float]) -> StepOutcome:
+        """The outcome of a step, from the sums over all ranks."""
+        loss, norm, skipped, rescaled, stopping_ranks, regrouping_ranks = sums
         # A loss that is not finite is not so because of its scale.
         is_bad = skipped > rescaled or (skipped > 0 and not math.isfinite(loss))
-        outcome = StepOutcome(
+        return StepOutcome(
             loss / batch.target_tokens,
             batch.target_tokens,
             norm / self._world.size,
@@ -97,10 +115,15 @@ class Stepper:
             is_bad,
             stop_wanted=stopping_ranks > 0,
             is_rescaled=skipped > 0 and not is_bad,
+            regroup_wanted=regrouping_ranks > 0,
         )
-        if self.ends_round(outcome.stop_wanted):
+
+    def close_round(self) -> None:
+        """Gives all replicas the same weights if a round has ended. Collective then."""
+        if self._state.round_is_open:
+            self._phases.begin("exchange")
             self._exchange.end_round()  # collective
-        return outcome
+            self._state.round_is_open = False
 
     def ends_round(self, stop_wanted: bool) -> bool:
         """Will all ranks have the same weights after the current step?"""

@@ -13,6 +13,7 @@ class StopReason(StrEnum):
     PATIENCE = "no improvement"
     STOPPED = "stopped"  # by a signal, or because a checkpoint could not be written
     DIVERGED = "diverged"
+    REGROUPED = "regrouped"  # the run continues in another world: a host joins or leaves
 
 
 def is_last(step: int, stop_wanted: bool, train: Train) -> bool:

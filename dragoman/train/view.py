@@ -114,6 +114,12 @@ class LogView(View):
         self._show(text)
 
 
+class QuietView(LogView):
+    """Writes log.txt only: on the host that keeps a second copy."""
+
+    def _print(self, text: str) -> None: ...
+
+
 class BarView(LogView):
     """As LogView, with a progress bar that shows what plain lines say once per interval."""
 

@@ -79,9 +79,7 @@ class Steps:
     def step(self, microbatches: int = 1):  # noqa: ANN201
         """One step, with the next one loaded ahead as in the training loop."""
         batch = self._batch(microbatches)
-        outcome = self.stepper.update(batch, stop_wanted=False, upcoming=lambda: batch)
-        self.state.advance(batch, outcome, 0.0)
-        return outcome
+        return self.stepper.update(batch, stop_wanted=False, upcoming=lambda: batch)
 
     def _batch(self, microbatches: int) -> StepBatch:
         rows = tuple(np.arange(self._pairs) + self._pairs * number for number in range(microbatches))

@@ -33,6 +33,7 @@ from dragoman.measure.quality import Evaluation, Score
 from dragoman.model import Transformer
 from dragoman.rundir import RunFolder
 from dragoman.sync import topology
+from dragoman.sync.world import World
 from dragoman.train import optimizer, resume
 from dragoman.train.run_folders import RunFolders
 from dragoman.train.saver import main_saver
@@ -46,6 +47,7 @@ SETTINGS = Training(
     checkpoint=Checkpoint(keep_last=2, keep_best=2),
 )
 VOCABULARY, FINGERPRINT = b"subwords", "f" * 64
+WORLD = World(0, 1, 0, 1, torch.device("cpu"))
 _KEPT = SETTINGS.checkpoint.keep_last + SETTINGS.checkpoint.keep_best
 MOST_FOLDERS = _KEPT + 2  # on disk: one that is being written, and one whose removal is next
 _SAVES = 3  # begun by a life before it is killed, at most
@@ -107,7 +109,7 @@ def live(run: RunFolder, tell: Callable[..., None]) -> None:
         if step is not None:
             resume.restore(state, run, step, placement)
         tell("resumed", step, leftovers(run))
-        saver = main_saver(run, VOCABULARY, 1, FINGERPRINT)
+        saver = main_saver(run, VOCABULARY, WORLD, FINGERPRINT)
         while True:
             advance(state)
             tell("saves", state.step)

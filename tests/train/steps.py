@@ -64,15 +64,15 @@ class Bench:
     def step(self) -> StepOutcome:
         batch = next(self.batches.after(self.state.position))
         outcome = self.stepper.update(batch, stop_wanted=False)
-        self.state.advance(batch, outcome, 0.0)
+        self.stepper.close_round()
         return outcome
 
     def steps_looking_ahead(self, number: int) -> None:
         """As the training loop makes them."""
         batches = Lookahead(self.batches.after(self.state.position))
         for batch in islice(batches, number):
-            outcome = self.stepper.update(batch, stop_wanted=False, upcoming=batches.peek)
-            self.state.advance(batch, outcome, 0.0)
+            self.stepper.update(batch, stop_wanted=False, upcoming=batches.peek)
+            self.stepper.close_round()
 
     def replace_forward(self, forward: Callable[[Forward], Forward]) -> None:
         """The model computes through this from now on."""

@@ -101,7 +101,7 @@ def test_wherever_in_a_checkpoint_the_room_ends_the_one_before_is_intact_and_no_
     killed_saves.advance(state)
 
     def save() -> FolderSaver:
-        saver = main_saver(run, killed_saves.VOCABULARY, 1, killed_saves.FINGERPRINT)
+        saver = main_saver(run, killed_saves.VOCABULARY, killed_saves.WORLD, killed_saves.FINGERPRINT)
         saver.save(state)
         saver.wait()
         return saver

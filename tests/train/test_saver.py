@@ -17,7 +17,7 @@ Call = tuple[str, str]  # what was done, and to which path or name
 
 
 def saver_of(run: RunFolder) -> FolderSaver:
-    return main_saver(run, killed_saves.VOCABULARY, 1, killed_saves.FINGERPRINT)
+    return main_saver(run, killed_saves.VOCABULARY, killed_saves.WORLD, killed_saves.FINGERPRINT)
 
 
 def saved(saver: FolderSaver, state: State) -> State:
