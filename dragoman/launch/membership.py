@@ -21,16 +21,19 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from signal import SIGTERM
-from typing import Any
+
+from pydantic import BaseModel
 
 from dragoman.errors import DragomanError
+from dragoman.faults import FaultKind
 from dragoman.launch import channel
 from dragoman.launch.channel import Channel, Message
 from dragoman.leave import leave
+from dragoman.measure import clock
 from dragoman.sync import connections
 from dragoman.sync.route import listen_at
 from dragoman.sync.world import RankPlace
@@ -42,22 +45,35 @@ _CUT_SECONDS = 0.2  # a collective may open a connection after a cut, so it is r
 _ORPHAN_SECONDS = 60.0
 
 
+class FaultNote(BaseModel):
+    """What the supervisor knows of a fault, for the records. Clocks differ between hosts: it gives ages."""
+
+    kind: FaultKind
+    detail: str
+    host: str = ""
+    rank: int | None = None
+    step: int = 0  # completed by then, as far as ranks had said; they speak once a second
+    phase: str = ""
+    stacks: str = ""
+    age_seconds: float = 0.0  # since the last sign of life of what failed
+    noticed_seconds: float = 0.0  # from that sign until somebody noticed
+
+
 @dataclass(frozen=True)
 class Invitation:
     """A place in a world, and what its ranks should know."""
 
     place: RankPlace
-    generation: int = 0
-    faults: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # that ended the generation before; for records
-    joined: list[str] = field(default_factory=list)  # hosts that are back
+    faults: Sequence[FaultNote] = ()  # since the world before
+    joined: Sequence[str] = ()  # hosts that are back
+    received: float = field(default_factory=clock.seconds)
 
 
 class Membership:
     """Of the one world that this process was started for."""
 
     is_supervised = False
+    is_orphan = False  # has the supervisor gone?
     regroup_wanted = False
 
     def join(self, step: int) -> Invitation:
@@ -93,7 +109,6 @@ class Supervised(Membership):
         self._orders: SimpleQueue[Message | None] = SimpleQueue()
         self._generation: int | None = None  # of the world that this rank is in
         self._changing = threading.Lock()  # a cut must not reach into the next world
-        self._is_orphan = False
         self._at: tuple[int, str] = (-1, "starting")
         self._moved = time.monotonic()  # when `_at` last changed
         self._phase: Callable[[], str] = lambda: "between steps"
@@ -104,7 +119,7 @@ class Supervised(Membership):
 
     def join(self, step: int) -> Invitation:
         self.regroup_wanted = False
-        if self._is_orphan:
+        if self.is_orphan:
             leave(1)
         self._supervisor.send(ready=step)
         order = self._orders.get()
@@ -119,11 +134,12 @@ class Supervised(Membership):
             order["port"] = listening.getsockname()[1]
             listener = listening.detach()
             self._supervisor.send(listening=order["port"])
-        names = ("rank", "size", "local_rank", "local_size", "address", "port", "key")
+        names = ("rank", "size", "local_rank", "local_size", "local_workers", "address", "port", "key")
         place = RankPlace(**{name: order[name] for name in names}, listener=listener)
         with self._changing:
             self._generation = generation
-        return Invitation(place, generation, order["faults"], order["joined"])
+        faults = [FaultNote.model_validate(fault) for fault in order["faults"]]
+        return Invitation(place, faults, order["joined"])
 
     def left(self) -> None:
         with self._changing:
@@ -141,9 +157,9 @@ class Supervised(Membership):
             note(self._stop_wanted)
 
     def signalled(self, number: int) -> bool:
-        if not self._is_orphan:
+        if not self.is_orphan:
             self._supervisor.send(signal=number)
-        return not self._is_orphan
+        return not self.is_orphan
 
     def done(self, reason: str) -> None:
         self._supervisor.send(done=reason)
@@ -164,7 +180,7 @@ class Supervised(Membership):
                 self._want_stop(message["stop"])
             else:
                 self._orders.put(message)
-        self._is_orphan = True
+        self.is_orphan = True
         self._orders.put(None)
         self._want_stop(SIGTERM)
         self._give_up_when_stuck()
@@ -194,7 +210,7 @@ class Supervised(Membership):
                 self._cut(generation)
 
     def _tell(self) -> None:
-        while not self._is_orphan:
+        while not self.is_orphan:
             step, activity = self._at
             self._supervisor.send(at={"step": step, "activity": activity, "phase": self._phase()})
             time.sleep(AT_SECONDS)

@@ -78,7 +78,6 @@ class Supervisor:
         self._examined_since: float | None = None
         self._examined: dict[int, RankExamined] = {}  # by the position of the slot
         self._faults: list[dict[str, Any]] = []  # not yet told to rank 0
-        self._joined: list[str] = []
         self._watch = ProgressWatch()
         self._next_meeting = 0.0
         self._lacking_since: float | None = None  # when hosts became too few
@@ -393,7 +392,10 @@ class Supervisor:
         self._examined_since = None
         self._watch.forget()
         now, key = time.monotonic(), secrets.token_hex(16)
-        faults = [fault | {"seconds_ago": now - fault.pop("moment")} for fault in self._faults]
+        faults = [fault | {"age_seconds": now - fault.pop("moment")} for fault in self._faults]
+        has_state = any(slot.step >= 0 for slot in slots)
+        new = {slot.host for slot in slots if slot.step < 0} if has_state else set()
+        joined = [self._hosts[host].name for host in sorted(new)]
         counts = {host: sum(slot.host == host for slot in slots) for host in {slot.host for slot in slots}}
         places = dict.fromkeys(counts, 0)
         for rank, slot in enumerate(slots):
@@ -405,18 +407,19 @@ class Supervisor:
                 "size": len(slots),
                 "local_rank": places[slot.host],
                 "local_size": counts[slot.host],
+                "local_workers": self._hosts[slot.host].workers,
                 "address": address,
                 "port": 0,
                 "key": key,
                 "faults": faults,
-                "joined": self._joined,
+                "joined": joined,
             }
             places[slot.host] += 1
             if rank == 0:
                 self._tell(slot, {"join": order})
             else:
                 self._waiting_for_port.append((slot, order))
-        self._faults, self._joined = [], []
+        self._faults = []
         if self._stop is not None:
             for slot in slots:
                 self._tell(slot, {"stop": self._stop})
@@ -440,11 +443,14 @@ class Supervisor:
 
     def _try_again(self, slot: Slot | None) -> None:
         """Counts a fault; starts the slot's rank again unless that is hopeless."""
-        step = max((slot.at.get("step", -1) for slot in self._slots), default=-1)
-        if hopeless := self._restarts.note(time.monotonic(), step):
+        if hopeless := self._restarts.note(time.monotonic(), self._step()):
             self._end_with(hopeless)
         elif slot and slot.host in self._up and slot.host not in self._out and self._stop is None:
             self._start(slot)
+
+    def _step(self) -> int:
+        """The newest step that any rank has told of."""
+        return max(0, *(slot.at.get("step", 0) for slot in self._slots))
 
     def _start(self, slot: Slot) -> None:
         self._processes += 1
@@ -469,6 +475,7 @@ class Supervisor:
                 "detail": cause.detail,
                 "host": name,
                 "rank": slot.rank if slot and slot.rank >= 0 else None,
+                "step": self._step(),
                 "phase": at.get("phase", ""),
                 "stacks": stacks,
             }

@@ -36,6 +36,7 @@ class RankPlace:
     address: str
     port: int
     listener: int | None = None  # rank 0: the descriptor of a socket that listens there already
+    local_workers: int = 0  # ranks that this host has when none is missing; 0: local_size
     key: str = ""  # what keys in the store begin with: ranks of another generation, and strangers, lack it
 
     @classmethod
@@ -199,7 +200,8 @@ def join(timeout_seconds: float, place: RankPlace | None = None) -> Iterator[Wor
     device = agree(store, place.rank, place.size, place.local_rank)  # collective
     on_gpu = device.type == "cuda"
     if not on_gpu:
-        torch.set_num_threads(max(1, cores() // place.local_size))
+        # A rank that is missing comes back in seconds: its cores are left to it.
+        torch.set_num_threads(max(1, cores() // (place.local_workers or place.local_size)))
     with _one_interface(interface_towards(place.address) or "lo"):
         backend = "nccl" if on_gpu else "gloo"
         dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=timeout)

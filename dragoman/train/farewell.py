@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from dragoman.errors import DragomanError
+from dragoman.measure import clock
 from dragoman.sync.agree import stop_all_if_one_failed
 from dragoman.sync.world import World
 from dragoman.train.job import TrainingJob
@@ -16,7 +17,7 @@ from dragoman.train.view import View
 
 def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, world: World) -> None:
     """Waits until everything is written and prints the closing lines; raises what went wrong. Collective."""
-    _complete(outputs, reason)  # collective
+    _complete(outputs, reason, state.step)  # collective
     stop_all_if_one_failed(world, outputs.saver.failure)  # collective
     if reason == StopReason.REGROUPED:
         return
@@ -25,13 +26,15 @@ def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, wo
         raise _diverged(state, job) if world.is_main else SystemExit(1)
 
 
-def _complete(outputs: Outputs, reason: StopReason) -> None:
+def _complete(outputs: Outputs, reason: StopReason, step: int) -> None:
     """Waits until the last checkpoint and the last rows are on disk. Collective."""
     saver, recorder = outputs.saver, outputs.recorder
     saver.wait()
     for written in saver.take_written():
         recorder.event("writing", *written)
     recorder.checkpoint_files(saver.files)
+    if saver.failure:
+        recorder.fault("disk_full", step, clock.seconds(), detail=saver.failure.what)
     recorder.close(reason)  # collective
     if recorder.failure:
         outputs.view.say(f"warning: the records are incomplete: {recorder.failure}")

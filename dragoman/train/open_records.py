@@ -66,6 +66,10 @@ def recorder(
         clock_offset=run_clock.offset,
         jump_before=jump,
     )
+    if before and writer.attempts and writer.attempts[-1].ended is None:
+        ended = {"ended": run_clock.time(before.left), "reason": "ended by a fault"}
+        lost = writer.attempts[-1].model_copy(update=ended)
+        writer.do(lambda file: file.replace_attempt(lost))
     new = Recorder(placement, attempt, writer, meter, run_clock, keepers)  # collective
     new.record_late(before.late if before else None)  # collective
     new.facts(**_facts(name, state, data))

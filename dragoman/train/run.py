@@ -14,6 +14,7 @@ from dragoman.doctor.at_start import StartCheck
 from dragoman.launch import environment, membership
 from dragoman.launch.membership import Invitation, Membership
 from dragoman.measure import clock
+from dragoman.measure.recorder import Recorder
 from dragoman.measure.records import PHASES
 from dragoman.model import kernels
 from dragoman.sync import shards, silence, topology
@@ -60,7 +61,8 @@ class Prepared:
     lines: list[str]
     keepers: list[int]
     start: StartCheck | None = None  # of a run that begins or continues from disk
-    lacking_evaluations: int = field(default=0)  # the newest ones, which this rank has not recorded
+    damaged: list[str] = field(default_factory=list)  # checkpoints that were set aside
+    lacking_evaluations: int = 0  # the newest ones, which this rank has not recorded
 
 
 def run(job: TrainingJob) -> StopReason:
@@ -167,6 +169,8 @@ def _in_one_world(
                 fitting=fitting.build(settings, evaluator, world, outputs.tell_fitted),
             ),
         )
+        if member.is_orphan:
+            outputs.recorder.fault("launcher_dead", state.step, clock.seconds())
         farewell.end(prepared.job, state, reason, outputs, world)  # collective
         return reason
 
@@ -191,6 +195,7 @@ def _from_disk(job: TrainingJob, placement: Placement, stack: ExitStack) -> Prep
         beginning=beginning,
         lines=[*start.lines, *exportable.warnings(data.tokenizer), *reconciled.lines, *beginning.lines],
         keepers=folders.keepers,
+        damaged=folders.damaged,
         start=start,
     )
 
@@ -221,12 +226,38 @@ def _from_memory(
 def _tell(prepared: Prepared, invitation: Invitation, outputs: Outputs) -> None:
     """Shows and records how this world came about."""
     state, recorder = prepared.beginning.state, outputs.recorder
+    _record_faults(prepared, invitation, recorder)
+    if invitation.joined:
+        recorder.event("joined", state.step, clock.seconds(), 0.0, ", ".join(invitation.joined))
     for evaluation in state.history[len(state.history) - prepared.lacking_evaluations :]:
         recorder.evaluation(evaluation)
     for line in prepared.lines:
         outputs.view.say(line)
     if prepared.beginning.is_from_memory:
         outputs.view.say(f"continuing after step {state.step:,} with what the ranks have in memory")
+
+
+def _record_faults(prepared: Prepared, invitation: Invitation, recorder: Recorder) -> None:
+    """Records what ended the world before, and the checkpoints that turned out to be damaged."""
+    state = prepared.beginning.state
+    in_memory = prepared.beginning.is_from_memory
+    for number, fault in enumerate(invitation.faults):
+        step = state.step if in_memory else max(fault.step, state.step)
+        recorder.fault(
+            fault.kind,
+            step,
+            invitation.received - fault.age_seconds,
+            attempt=max(0, state.attempt - 1),
+            host=fault.host,
+            rank=fault.rank,
+            phase=fault.phase,
+            detail=fault.detail,
+            noticed_seconds=fault.noticed_seconds,
+            steps_lost=step - state.step if number == 0 else 0,
+            stacks=fault.stacks,
+        )
+    for damage in prepared.damaged:
+        recorder.fault("checkpoint_damaged", state.step, clock.seconds(), detail=damage)
 
 
 def _note_left(memory: Memory, outputs: Outputs) -> None:

@@ -56,6 +56,7 @@ class RunFolders:
         self._topology = placement.topology
         self._starts = self._starts_by_rank()  # that each host's records know of
         self._home = self._starts.index(max(self._starts))  # the rank whose host has the run's records
+        self.damaged: list[str] = []  # what `bring_together` set aside, in words
         self._owners = {0: 0}  # for each host's first rank, the rank that acts for all that share its disk
 
     def check_settings(self, settings: Training) -> CheckedSettings:
@@ -152,7 +153,8 @@ class RunFolders:
         aside = done_by(  # collective
             self._world, bool(damaged), lambda: [self._set_aside(*each) for each in damaged]
         )
-        return newest, self._lines_of_all(aside or [])  # collective
+        self.damaged = self._lines_of_all(aside or [])  # collective
+        return newest, list(self.damaged)
 
     def _sound(self, damaged: list[tuple[Path, DataError]]) -> Iterator[tuple[int, list[int]]]:
         """Steps with a sound checkpoint on some disk, newest first, and the ranks with it. Collective.
