@@ -114,6 +114,7 @@ class Slot:
     heard: float = 0.0  # when the process last sent something
     moved: float = 0.0  # when it last did something else than before
     failure: str = ""  # the error that it ends with
+    needs_new_process: bool = False
     is_quiet: bool = False  # it ends because of another rank's error
     failed_starts: int = 0  # processes in a row that ended before they had a place
 
@@ -123,7 +124,7 @@ class Slot:
 
     def begin(self, process: int) -> None:
         self.process, self.status, self.step, self.rank = process, "starting", -1, -1
-        self.at, self.failure, self.is_quiet = {}, "", False
+        self.at, self.failure, self.is_quiet, self.needs_new_process = {}, "", False, False
         self.heard = self.moved = time.monotonic()
 
     def vacate(self) -> None:

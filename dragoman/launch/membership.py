@@ -10,6 +10,7 @@ A world lasts until a rank is lost or joins; the next one is the next *generatio
     at         every second: step, activity,  stop    stop after the current step, and save
                phase                          leave   exit, you are not needed
     signal     I was sent a signal
+    again      I need a new process
     done       trained to the end
     failed     I end with this error
 
@@ -24,7 +25,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from signal import SIGTERM
 
 from pydantic import BaseModel
 
@@ -39,6 +39,7 @@ from dragoman.sync.route import listen_at
 from dragoman.sync.world import RankPlace
 
 AT_SECONDS = 1.0  # between two messages on where a rank is
+_WORKING_SHARE = 0.2  # of a core; the meters of a rank that waits use less
 _CUT_SECONDS = 0.2  # a collective may open a connection after a cut, so it is repeated
 # How long ranks without a supervisor may take for the step under way before they give the others up. One that
 # is cut off from them can only wait.
@@ -74,6 +75,7 @@ class Membership:
 
     is_supervised = False
     is_orphan = False  # has the supervisor gone?
+    is_cut = False  # is the world over, as the supervisor says?
     regroup_wanted = False
 
     def join(self, step: int) -> Invitation:
@@ -96,6 +98,9 @@ class Membership:
         """Passes a signal on to the supervisor; False if there is none, so that the rank acts on it."""
         return False
 
+    def begin_again(self) -> None:
+        """Ends this process and has another one started in its place, if there is somebody to do so."""
+
     def done(self, reason: str) -> None: ...
 
     def failed(self, error: BaseException) -> None: ...
@@ -108,6 +113,7 @@ class Supervised(Membership):
         self._supervisor = supervisor
         self._orders: SimpleQueue[Message | None] = SimpleQueue()
         self._generation: int | None = None  # of the world that this rank is in
+        self.is_cut = False
         self._changing = threading.Lock()  # a cut must not reach into the next world
         self._at: tuple[int, str] = (-1, "starting")
         self._moved = time.monotonic()  # when `_at` last changed
@@ -137,7 +143,7 @@ class Supervised(Membership):
         names = ("rank", "size", "local_rank", "local_size", "local_workers", "address", "port", "key")
         place = RankPlace(**{name: order[name] for name in names}, listener=listener)
         with self._changing:
-            self._generation = generation
+            self._generation, self.is_cut = generation, False
         faults = [FaultNote.model_validate(fault) for fault in order["faults"]]
         return Invitation(place, faults, order["joined"])
 
@@ -157,9 +163,12 @@ class Supervised(Membership):
             note(self._stop_wanted)
 
     def signalled(self, number: int) -> bool:
-        if not self.is_orphan:
-            self._supervisor.send(signal=number)
-        return not self.is_orphan
+        self._supervisor.send(signal=number)
+        return True  # also as an orphan: the kernel sends SIGTERM when the agent ends, and others may go on
+
+    def begin_again(self) -> None:
+        self._supervisor.send(again=True)
+        leave(0)
 
     def done(self, reason: str) -> None:
         self._supervisor.send(done=reason)
@@ -182,7 +191,6 @@ class Supervised(Membership):
                 self._orders.put(message)
         self.is_orphan = True
         self._orders.put(None)
-        self._want_stop(SIGTERM)
         self._give_up_when_stuck()
 
     def _want_stop(self, number: int) -> None:
@@ -196,6 +204,7 @@ class Supervised(Membership):
             with self._changing:
                 if self._generation != generation:
                     return
+                self.is_cut = True
                 connections.cut()
             time.sleep(_CUT_SECONDS)
 
@@ -210,10 +219,15 @@ class Supervised(Membership):
                 self._cut(generation)
 
     def _tell(self) -> None:
+        """Says where this rank is. Outside steps, where nothing else changes, work on the cores counts."""
+        seconds_of_work, spent = 0, time.process_time()
         while not self.is_orphan:
             step, activity = self._at
-            self._supervisor.send(at={"step": step, "activity": activity, "phase": self._phase()})
+            at: Message = {"step": step, "activity": activity, "phase": self._phase()}
+            self._supervisor.send(at=at if activity == "step" else at | {"work": seconds_of_work})
             time.sleep(AT_SECONDS)
+            before, spent = spent, time.process_time()
+            seconds_of_work += spent - before > _WORKING_SHARE * AT_SECONDS
 
 
 def of_this_process() -> Membership:

@@ -39,7 +39,7 @@ from dragoman.launch.rank_processes import RankProcess
 from dragoman.launch.restarts import Restarts
 from dragoman.launch.signals import stop_requests
 from dragoman.launch.stragglers import RankBeat
-from dragoman.launch.watch import ProgressWatch
+from dragoman.launch.watch import OTHER_SECONDS, ProgressWatch
 from dragoman.sync.silence import SILENT_SECONDS
 
 _TICK_SECONDS = 0.1
@@ -162,6 +162,9 @@ class Supervisor:
                 self._is_done = True
                 self._end()
             slot.status = "ended"
+        elif "again" in message:
+            slot.needs_new_process = True
+            self._give_up_world(is_explained=False)
         elif "failed" in message:
             slot.failure, slot.is_quiet = message["failed"], message["is_quiet"]
             if message["is_final"]:
@@ -192,6 +195,9 @@ class Supervisor:
         is_expected = self._ends_since is not None or slot.host in self._out or status == "ended"
         is_expected |= self._stop is not None and code in (0, -self._stop)
         if is_expected:
+            return
+        if slot.needs_new_process:
+            self._start(slot)
             return
         if slot.is_quiet:  # the rank that knows the reason has not spoken yet
             self._give_up_world(is_explained=False)
@@ -267,6 +273,9 @@ class Supervisor:
             if (silent := self._hosts[host].silent_seconds) > SILENT_SECONDS:
                 self._hosts[host].drop()
                 self._lost(host, Cause("link_cut", f"no sign of it for {silent:.0f} s"), False, "")
+        for slot in self._with_status("starting"):
+            if now - slot.moved > OTHER_SECONDS:
+                self._hosts[slot.host].kill(slot.number)
         placed = self._with_status("placed")
         if not placed:
             self._form(now)

@@ -72,7 +72,9 @@ def train(state: State, run: Run) -> StopReason:
         run.counterfactual.before_step(batch)  # collective when due
         stop_wanted = run.interrupt.wanted or run.saver.has_failed
         regroup_wanted = run.membership.regroup_wanted
-        outcome = run.stepper.update(batch, stop_wanted, batches.peek, regroup_wanted)  # collective
+        outcome = run.stepper.update(  # collective
+            batch, stop_wanted, batches.peek, regroup_wanted, run.membership.is_orphan
+        )
         try:
             run.stepper.close_round()  # collective when due
         finally:  # a step whose round could not be closed is recorded too: it will not be made again
@@ -177,7 +179,8 @@ def _evaluate_at_stop(state: State, run: Run) -> None:
 
     def is_enough() -> bool:
         is_late = max(usual, clock.seconds() - began) > _STOP_SECONDS
-        return is_late or run.interrupt.is_hurried or run.saver.has_failed
+        is_hurried = run.interrupt.is_hurried or run.membership.is_orphan
+        return is_late or is_hurried or run.saver.has_failed
 
     if not is_enough():
         run.view.say("Stopping after a last evaluation. Press Ctrl-C again to skip it.")

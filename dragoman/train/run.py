@@ -6,6 +6,8 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+import torch
+
 from dragoman import stacks, terminal
 from dragoman.checkpoint import exportable
 from dragoman.data.store import DataSet
@@ -77,7 +79,9 @@ def run(job: TrainingJob) -> StopReason:
     member, memory = membership.of_this_process(), Memory()
     interrupt: Interrupt | None = None
     while True:
-        invitation = member.join(memory.state.step if memory.state else -1)
+        step = memory.state.step if memory.state else -1
+        invitation = member.join(step)
+        member.at(step, "joining")
         try:
             with (
                 explained(),
@@ -88,14 +92,16 @@ def run(job: TrainingJob) -> StopReason:
                     interrupt = Interrupt(member.signalled)
                     member.on_stop(interrupt.note)
                 reason = _in_one_world(job, memory, invitation, placement, member, interrupt)
-        except LostRank:
-            if not member.is_supervised:
+        except BaseException as error:
+            # Once the world is cut, anything may fail in any words.
+            is_lost = isinstance(error, LostRank) or (member.is_cut and isinstance(error, Exception))
+            if not is_lost or not member.is_supervised:
+                member.failed(error)
                 raise
+            if torch.cuda.is_available():  # NCCL's communicators end only with their process
+                member.begin_again()
             _forget_what_cannot_continue(memory)
             reason = StopReason.REGROUPED
-        except BaseException as error:
-            member.failed(error)
-            raise
         member.left()
         if reason != StopReason.REGROUPED:
             member.done(reason)

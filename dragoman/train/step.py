@@ -64,6 +64,7 @@ class Stepper:
         stop_wanted: bool,
         upcoming: Callable[[], StepBatch] | None = None,
         regroup_wanted: bool = False,
+        is_orphan: bool = False,
     ) -> StepOutcome:
         """Makes one optimizer update over all ranks; meanwhile loads the upcoming step's data. Collective.
 
@@ -91,7 +92,7 @@ class Stepper:
         self._phases.begin("exchange")
         # The only collective of a step besides the exchange: 0.4 ms between processes of one machine. After
         # it nothing can fail, and every rank that has its result makes the update.
-        flags = (not is_finite, is_rescaled, stop_wanted, regroup_wanted)
+        flags = (not is_finite, is_rescaled, stop_wanted, regroup_wanted, is_orphan)
         sums = self._world.sum([loss_sum, norm, *map(float, flags)])  # collective
         self._phases.begin("optimizer")
         if is_finite and self._tokens(batch):
@@ -104,7 +105,7 @@ class Stepper:
 
     def _outcome(self, batch: StepBatch, rate: float, sums: Sequence[float]) -> StepOutcome:
         """The outcome of a step, from the sums over all ranks."""
-        loss, norm, skipped, rescaled, stopping_ranks, regrouping_ranks = sums
+        loss, norm, skipped, rescaled, stopping_ranks, regrouping_ranks, orphans = sums
         # A loss that is not finite is not so because of its scale.
         is_bad = skipped > rescaled or (skipped > 0 and not math.isfinite(loss))
         return StepOutcome(
@@ -113,7 +114,8 @@ class Stepper:
             norm / self._world.size,
             rate,
             is_bad,
-            stop_wanted=stopping_ranks > 0,
+            # One rank without a supervisor is cut off; if all are, the launcher has ended.
+            stop_wanted=stopping_ranks > 0 or orphans == self._world.size,
             is_rescaled=skipped > 0 and not is_bad,
             regroup_wanted=regrouping_ranks > 0,
         )
