@@ -13,6 +13,7 @@ from dragoman.checkpoint import exportable
 from dragoman.data.store import DataSet
 from dragoman.doctor import at_start
 from dragoman.doctor.at_start import StartCheck
+from dragoman.errors import DataError
 from dragoman.launch import environment, membership
 from dragoman.launch.membership import Invitation, Membership
 from dragoman.measure import clock
@@ -39,6 +40,8 @@ from dragoman.train.run_folders import RunFolders
 from dragoman.train.state import State
 from dragoman.train.step import Stepper
 from dragoman.train.stopping import StopReason
+
+_OTHER_DATA = "copy the run's own data set to this host: dragoman launch copy"
 
 
 @dataclass
@@ -215,6 +218,8 @@ def _from_memory(
     own = handover.account(memory.state, memory.settled, data, placement)
     given = handover.give(memory.state, own, found, data, world)  # collective
     state = given.state
+    if given.data_fingerprint != data.card.fingerprint:  # this rank alone fails, and its host is left out
+        raise DataError("not the data set that this run is trained on", path=job.data, hint=_OTHER_DATA)
     folders = RunFolders(job.folder, placement)  # collective
     stack.enter_context(folders.lock() or ExitStack())  # collective
     lines = folders.follow(state)  # collective

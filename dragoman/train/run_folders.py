@@ -235,10 +235,12 @@ class RunFolders:
         done_by(self._world, is_source, lambda: self._check(step, data_fingerprint))  # collective
         lacking = [rank for rank in sorted(set(self._owners.values())) if rank not in holders]
         if 0 in holders and 0 not in originals:
-            done_by_main(self._world, lambda: shutil.rmtree(path))  # collective
             lacking = [0, *lacking]
         if not lacking:
             return []
+        # One of the same step may be there that was saved in a history that did not survive.
+        is_other = self._world.rank in lacking and path.exists()
+        done_by(self._world, is_other, lambda: atomic.remove(path))  # collective
         sent = Chain(self._world, source, lacking).folder(path, saved_state.verify)  # collective
         return [self._sent(f"the checkpoint of step {step:,}", sent, source, lacking)]
 

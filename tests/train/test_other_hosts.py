@@ -51,6 +51,19 @@ def test_where_rank_0_has_the_run_the_others_get_its_newest_checkpoint_and_keep_
     assert len(RunFolder(tmp_path / "b" / "run").checkpoint_steps()) <= 2  # the newest, and the best
 
 
+def test_the_history_that_survived_counts_before_later_steps_of_an_abandoned_one(
+    task: Task, unbroken: Unbroken, tmp_path: Path
+) -> None:
+    a, b = ("a", tmp_path / "a"), ("b", tmp_path / "b")
+    runs.copy_stopped_at(unbroken(2), a[1] / "run", HALF)
+    runs.copy_stopped_at(unbroken(2), b[1] / "run", 40)  # lost at that step; a continued alone from step 24
+    assert hosts.train(task, [a], "train.steps=32").returncode == 0
+    result = hosts.train(task, [a, b])
+    assert result.returncode == 0, result.stderr
+    assert runs.resumed_at(a[1] / "run") == [HALF, 32]
+    assert runs.trained(a[1] / "run") == runs.trained(b[1] / "run")
+
+
 def test_hosts_that_share_a_disk_send_nothing(task: Task, unbroken: Unbroken, tmp_path: Path) -> None:
     runs.copy_stopped_at(unbroken(2), tmp_path / "disk" / "run", 40)
     (tmp_path / "other name").symlink_to(tmp_path / "disk")
