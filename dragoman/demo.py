@@ -18,7 +18,8 @@ from dragoman.errors import DragomanError
 from dragoman.evaluate import heldout, system
 from dragoman.evaluate.heldout import HeldOut
 from dragoman.explain.run import explain
-from dragoman.launch import ranks
+from dragoman.launch import local_host
+from dragoman.launch.restarts import Restarts
 from dragoman.measure import database
 from dragoman.measure.quality import bleu
 from dragoman.progress import Reporter
@@ -35,8 +36,8 @@ def run(folder: Path, reporter: Reporter) -> str:
     job = resolve(PrepareRequest(["demo"], data_path), reporter)
     prepare(job, data_path, reporter)
     with as_file(files("dragoman") / "configs" / "demo.toml") as settings:
-        words = ["train", str(settings), "--data", str(data_path), "--run", str(run_path)]
-        if ranks.run_dragoman(words, _WORKERS):
+        words = ["-m", "dragoman", "train", str(settings), "--data", str(data_path), "--run", str(run_path)]
+        if local_host.run(words, _WORKERS, RunFolder(run_path), Restarts()):
             raise DragomanError("the demo's training failed", path=run_path)
     records = database.read(RunFolder(run_path).records)
     if records.attempts[-1].reason != "finished":

@@ -1,6 +1,6 @@
-"""Starts the ranks of one machine, watches them, and ends them together.
+"""Runs any program as ranks on this machine that begin and end together; supervisor.py keeps trainings going.
 
-    python -m dragoman.launch.ranks 2 -m dragoman train ...    runs any Python program as 2 ranks
+    python -m dragoman.launch.ranks 2 -m dragoman train ...
 
 Ranks need one listening socket to find each other. The launcher opens it at one address and hands it to
 rank 0: nothing listens on other interfaces, and no other program can take the port before it is used. Only
@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from dragoman import orphans, terminal
 from dragoman.launch import environment
@@ -24,29 +23,19 @@ from dragoman.launch.environment import AFTER_LOSS_SECONDS, SAVE_SECONDS
 from dragoman.launch.signals import stop_requests
 from dragoman.sync.route import listen_at
 
+_LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.05
 _REPORT_SECONDS = 2.0  # after a failure all ranks exit; the one that reports the reason may be the last
 
 
-@dataclass(frozen=True)
-class Node:
-    """One machine's part of a world."""
-
-    workers: int  # ranks on this machine
-    first_rank: int = 0
-    size: int = 0  # ranks on all machines; 0: this is the only machine
-    address: str = "127.0.0.1"  # where the other ranks reach rank 0
-    port: int = 0  # 0: any free one
-
-
-def run(words: Sequence[str], node: Node) -> int:
+def run(words: Sequence[str], workers: int) -> int:
     """Runs `python WORDS` as ranks and returns their exit code. They share our standard output and error.
 
     SIGINT, SIGTERM and SIGHUP are requests to stop: each is passed to the ranks, which save and exit.
     """
     requests: list[int] = []
     with stop_requests(requests.append), ExitStack() as stack:
-        ranks = _start(words, node)
+        ranks = _start(words, workers)
         stack.callback(_end, ranks, 0.0)  # no rank outlives this function, even after an exception
         while _running(ranks) and not _failed(ranks) and not requests:
             time.sleep(_POLL_SECONDS)
@@ -56,33 +45,23 @@ def run(words: Sequence[str], node: Node) -> int:
         _wait(ranks, _REPORT_SECONDS)
         failed = _failed(ranks)
         _end(ranks, AFTER_LOSS_SECONDS)
-        return _outcome(failed, node)
+        return _outcome(failed)
 
 
-def run_dragoman(arguments: Sequence[str], workers: int) -> int:
-    """Runs `dragoman ARGUMENTS` as this many ranks, all on this machine; their exit code."""
-    return run(["-m", "dragoman", *arguments], Node(workers))
-
-
-def _start(words: Sequence[str], node: Node) -> list[subprocess.Popen[bytes]]:
-    size, port = node.size or node.workers, node.port
-    shared = os.environ | environment.for_ranks(node.workers)
-    with ExitStack() as stack:
-        descriptors: list[int] = []
-        if node.first_rank == 0:
-            listener = stack.enter_context(listen_at(node.address, port))
-            port, descriptors = listener.getsockname()[1], [listener.fileno()]
-        ranks = []
-        for local_rank in range(node.workers):
-            rank = node.first_rank + local_rank
-            place = environment.place(rank, size, local_rank, node.workers, node.address, port)
+def _start(words: Sequence[str], workers: int) -> list[subprocess.Popen[bytes]]:
+    shared = os.environ | environment.for_ranks(workers)
+    ranks = []
+    with listen_at(_LOOPBACK, 0) as listener:
+        port, descriptor = listener.getsockname()[1], listener.fileno()
+        for rank in range(workers):
+            place = environment.place(rank, workers, rank, workers, _LOOPBACK, port)
             if rank == 0:
-                place |= environment.with_listener(descriptors[0])
+                place |= environment.with_listener(descriptor)
             # In a session of their own, so that Ctrl-C reaches only the launcher, which forwards it.
             process = subprocess.Popen(
                 [sys.executable, *words],
                 env=shared | place,
-                pass_fds=descriptors if rank == 0 else (),
+                pass_fds=[descriptor] if rank == 0 else (),
                 start_new_session=True,
                 preexec_fn=orphans.end_with_parent,
             )
@@ -95,9 +74,9 @@ def _running(ranks: Sequence[subprocess.Popen[bytes]]) -> list[subprocess.Popen[
 
 
 def _failed(ranks: Sequence[subprocess.Popen[bytes]]) -> dict[int, int]:
-    """The exit codes other than 0, by local rank."""
-    codes = {local_rank: rank.poll() for local_rank, rank in enumerate(ranks)}
-    return {local_rank: code for local_rank, code in codes.items() if code}
+    """The exit codes other than 0, by rank."""
+    codes = {number: rank.poll() for number, rank in enumerate(ranks)}
+    return {number: code for number, code in codes.items() if code}
 
 
 def _forward(requests: list[int], ranks: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
@@ -142,11 +121,11 @@ def _outcome_of_stop(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
     return 1
 
 
-def _outcome(failed: dict[int, int], node: Node) -> int:
+def _outcome(failed: dict[int, int]) -> int:
     """The exit code after ranks failed. Ranks report their own errors unless a signal ended them."""
-    for local_rank, code in failed.items():
+    for rank, code in failed.items():
         if code < 0:
-            terminal.warn(f"error: {_killed(node.first_rank + local_rank, -code)}")
+            terminal.warn(f"error: {_killed(rank, -code)}")
     return max(1, *failed.values()) if failed else 0
 
 
@@ -160,4 +139,4 @@ def _killed(rank: int, number: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[2:], Node(int(sys.argv[1]))))
+    sys.exit(run(sys.argv[2:], int(sys.argv[1])))
