@@ -102,11 +102,12 @@ def train(
     """Train a model, or continue a run that stopped.
 
     The config fixes the size of a step: more workers make it faster, not
-    larger. Under torchrun, mpirun and srun each process is a rank, and
-    --workers and --hosts have no effect.
+    larger. If a rank or host is lost, the others continue, and it joins again
+    when it is back. Under torchrun, mpirun and srun each process is a rank, and
+    --workers, --hosts and the options for faults have no effect.
 
     Example: dragoman train configs/demo.toml --data data/demo \\
-        --run runs/demo --workers 2
+        --run runs/demo --hosts a:2,b:2 --min-hosts 1
     """
     from dragoman import config
     from dragoman.config import Training
