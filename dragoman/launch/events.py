@@ -115,6 +115,7 @@ class Slot:
     moved: float = 0.0  # when it last did something else than before
     failure: str = ""  # the error that it ends with
     needs_new_process: bool = False
+    is_final: bool = False  # and would end with again
     is_quiet: bool = False  # it ends because of another rank's error
     failed_starts: int = 0  # processes in a row that ended before they had a place
 
@@ -125,6 +126,7 @@ class Slot:
     def begin(self, process: int) -> None:
         self.process, self.status, self.step, self.rank = process, "starting", -1, -1
         self.at, self.failure, self.is_quiet, self.needs_new_process = {}, "", False, False
+        self.is_final = False
         self.heard = self.moved = time.monotonic()
 
     def vacate(self) -> None:

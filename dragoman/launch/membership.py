@@ -23,7 +23,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from queue import SimpleQueue
 
 from pydantic import BaseModel
@@ -140,8 +140,8 @@ class Supervised(Membership):
             order["port"] = listening.getsockname()[1]
             listener = listening.detach()
             self._supervisor.send(listening=order["port"])
-        names = ("rank", "size", "local_rank", "local_size", "local_workers", "address", "port", "key")
-        place = RankPlace(**{name: order[name] for name in names}, listener=listener)
+        told = {field.name: order[field.name] for field in fields(RankPlace) if field.name in order}
+        place = RankPlace(**told, listener=listener)
         with self._changing:
             self._generation, self.is_cut = generation, False
         faults = [FaultNote.model_validate(fault) for fault in order["faults"]]

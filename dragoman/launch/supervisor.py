@@ -43,7 +43,7 @@ from dragoman.launch.watch import OTHER_SECONDS, ProgressWatch
 from dragoman.sync.silence import SILENT_SECONDS
 
 _TICK_SECONDS = 0.1
-_REASON_SECONDS = 1.0  # ranks may notice that one is lost before we hear of its end
+_REASON_SECONDS = 2.5  # ranks may notice that one is lost before we hear why: a kernel log takes 2 s to read
 _RETURN_SECONDS = 15.0  # for ranks to leave a world that is over; those that have not are killed
 _EXAMINE_SECONDS = 10.0  # for the stacks of all ranks
 _HOSTS_SECONDS = 600.0  # to wait for hosts when there are fewer than --min-hosts
@@ -71,6 +71,7 @@ class Supervisor:
         self._out: set[int] = set()  # hosts that cannot or shall not take part any more
         self._unreachable: set[int] = set()  # their agents answer, but other hosts' ranks cannot connect
         self._generation = 0  # 0: no world yet
+        self._counted = -1  # the generation whose end was counted as a fault
         self._waiting_for_port: list[tuple[Slot, Message]] = []
         self._over_since: float | None = None  # when the newest world was given up
         self._is_explained = True  # is it known why?
@@ -167,7 +168,8 @@ class Supervisor:
             self._give_up_world(is_explained=False)
         elif "failed" in message:
             slot.failure, slot.is_quiet = message["failed"], message["is_quiet"]
-            if message["is_final"]:
+            slot.is_final = message["is_final"]
+            if slot.is_final:
                 self._has_failed(slot)
 
     def _is_ready(self, slot: Slot, step: int) -> None:
@@ -179,11 +181,13 @@ class Supervisor:
 
     def _has_failed(self, slot: Slot) -> None:
         """A rank ends with an error that it would meet again. It has said so itself."""
-        others_have_state = any(
-            other.step >= 0 for other in self._slots if other is not slot and other.is_live
-        )
-        if slot.step < 0 and others_have_state and len(self._hosts) > 1:
+        others = [other for other in self._slots if other is not slot and other.is_live]
+        if slot.step < 0 and len(self._hosts) > 1 and any(other.step >= 0 for other in others):
             self._refuse(slot.host, slot.failure)
+            self._give_up_world()
+        elif any(other.step >= 0 or other.status == "placed" for other in others):
+            self._code = max(1, self._code)
+            self._want_stop(signal.SIGTERM)  # the others save what they have
             self._give_up_world()
         else:
             self._end(failed=True)
@@ -191,9 +195,11 @@ class Supervisor:
     def _ended(self, slot: Slot, code: int, cause: Cause) -> None:
         was_placed, status = slot.status == "placed", slot.status
         slot.vacate()
-        self._code = max(self._code, code if self._ends_since is not None and not self._is_done else 0)
+        if slot.is_final or (self._ends_since is not None and not self._is_done):
+            self._code = max(self._code, code)
         is_expected = self._ends_since is not None or slot.host in self._out or status == "ended"
         is_expected |= self._stop is not None and code in (0, -self._stop)
+        is_expected |= slot.is_final
         if is_expected:
             return
         if slot.needs_new_process:
@@ -295,6 +301,7 @@ class Supervisor:
         assert self._over_since is not None
         if now - self._over_since > _RETURN_SECONDS:
             for slot in placed:
+                slot.needs_new_process = True  # its end is no fault of its own
                 self._hosts[slot.host].kill(slot.number)
             self._over_since = now
 
@@ -355,8 +362,8 @@ class Supervisor:
                 return
             self._note_fault(Cause("link_cut", "its ranks lost the connection to each other"), None, None)
             self._try_again(None)
-        if not ready and self._stop is not None and not self._with_status("starting"):
-            self._end(failed=True)
+        if self._stop is not None and not has_state:
+            self._end(failed=True)  # nobody who is left has anything to save
         if not ready or now < self._next_meeting or self._ends_since is not None:
             return
         if not has_state and self._with_status("starting"):
@@ -368,11 +375,12 @@ class Supervisor:
         if not reached:  # a host is lost at this very moment
             return
         self._leave_out(set(hosts) - set(reached), now)
-        if len(reached) >= (self._least_hosts if self._stop is None else 1):
+        needed = self._least_hosts if self._generation else self._first_hosts
+        if len(reached) >= (needed if self._stop is None else 1):
             self._lacking_since = None
             self._invite([slot for slot in ready if slot.host in reached], address)
         else:
-            self._wait_for_hosts(len(reached), now)
+            self._wait_for_hosts(len(reached), needed, now)
 
     def _leave_out(self, hosts: set[int], now: float) -> None:
         """Forms a world without the hosts that the first one cannot be reached from."""
@@ -384,11 +392,11 @@ class Supervisor:
         if hosts:
             self._next_meeting = now + _MEETING_SECONDS
 
-    def _wait_for_hosts(self, count: int, now: float) -> None:
+    def _wait_for_hosts(self, count: int, needed: int, now: float) -> None:
         if self._lacking_since is None:
             self._lacking_since = now
             terminal.warn(
-                f"waiting for hosts: {count} of at least {self._least_hosts} are there (--min-hosts); "
+                f"waiting for hosts: {count} of at least {needed} are there (--min-hosts); "
                 f"the run ends if that lasts {_HOSTS_SECONDS / 60:.0f} minutes"
             )
         self._next_meeting = now + _TICK_SECONDS
@@ -400,7 +408,7 @@ class Supervisor:
         self._over_since, self._is_explained, self._regroups = None, True, False
         self._examined_since = None
         self._watch.forget()
-        now, key = time.monotonic(), secrets.token_hex(16)
+        now, key, secret = time.monotonic(), secrets.token_hex(16), secrets.token_hex(32)
         faults = [fault | {"age_seconds": now - fault.pop("moment")} for fault in self._faults]
         has_state = any(slot.step >= 0 for slot in slots)
         new = {slot.host for slot in slots if slot.step < 0} if has_state else set()
@@ -420,6 +428,7 @@ class Supervisor:
                 "address": address,
                 "port": 0,
                 "key": key,
+                "secret": secret,
                 "faults": faults,
                 "joined": joined,
             }
@@ -451,8 +460,9 @@ class Supervisor:
             self._tell(slot, {"regroup": self._generation})
 
     def _try_again(self, slot: Slot | None) -> None:
-        """Counts a fault; starts the slot's rank again unless that is hopeless."""
-        if hopeless := self._restarts.note(time.monotonic(), self._step()):
+        """Counts the faults of a world as one; starts the slot's rank again unless that is hopeless."""
+        is_counted, self._counted = self._counted == self._generation, self._generation
+        if not is_counted and (hopeless := self._restarts.note(time.monotonic(), self._step())):
             self._end_with(hopeless)
         elif slot and slot.host in self._up and slot.host not in self._out and self._stop is None:
             self._start(slot)
@@ -499,7 +509,7 @@ class Supervisor:
         """Ends the run with a failure; those with a state in memory save it first."""
         terminal.warn(f"error: the run ends: {reason}\n  try: the same command, which continues from here")
         self._code = max(1, self._code)
-        if any(slot.step >= 0 for slot in self._slots if slot.is_live):
+        if any(slot.step >= 0 or slot.status == "placed" for slot in self._slots if slot.is_live):
             self._want_stop(signal.SIGTERM)
         else:
             self._end(failed=True)

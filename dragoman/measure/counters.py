@@ -38,6 +38,9 @@ class Counters:
         """The counts since the last call, in the order of COUNTED; NaN if they cannot be read."""
         return np.full(len(COUNTED), np.nan)
 
+    def close(self) -> None:
+        """Closes its files."""
+
 
 class KernelCounters(Counters):
     def __init__(self, interface: str | None = None):
@@ -69,6 +72,11 @@ class KernelCounters(Counters):
         counted, self._counted = self._counted, self._nothing()
         return counted
 
+    def close(self) -> None:
+        self._threads.close()
+        if self._interface:
+            self._interface.close()
+
     def _bytes(self) -> np.ndarray:
         return self._interface.read() if self._interface else np.full(2, np.nan)
 
@@ -95,6 +103,10 @@ class InterfaceCounters:
                 path = _STATISTICS / name / "statistics" / f"{direction}_bytes"
                 self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.pop())
+
     def read(self) -> np.ndarray:
         with suppress(OSError, ValueError):  # the interface may have gone down
             if len(self._files) == 2:
@@ -109,6 +121,10 @@ class ThreadTimes:
         self.are_known = Path("/proc/self/schedstat").exists()
         self._files: dict[int, int] = {}
         self._searched = -np.inf
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
 
     def read(self) -> dict[int, tuple[int, int]]:
         if time.perf_counter() - self._searched >= _THREADS_EVERY:

@@ -23,6 +23,7 @@ from dragoman.measure.gpus import GpuReader
 from dragoman.measure.neighbours import Neighbours, RunningProgram
 from dragoman.measure.phases import Phases
 
+_CLOSE_SECONDS = 0.5
 _BURST_SECONDS = 4.0
 _BURST_PERIOD = 0.02
 _BURST_EVERY = 1800.0
@@ -94,7 +95,7 @@ class HostMeter:
 
     def close(self) -> None:
         self._stop.set()
-        self._thread.join()
+        self._thread.join(_CLOSE_SECONDS)  # a burst of samples takes longer: nobody waits for its end
 
     def _run(self) -> None:
         psutil.cpu_percent(percpu=True)  # the first call only sets the reference for the next one

@@ -34,6 +34,10 @@ class Phases:
         self._since = 0.0
         self._seconds = np.zeros(len(PHASES))
 
+    def close(self) -> None:
+        """Ends the counting: a rank may be in hundreds of worlds, each with counters of its own."""
+        self._counters.close()
+
     def position(self) -> tuple[int, int]:
         """The step and the phase (or BETWEEN_STEPS) that the device is in. May be called by other threads."""
         return self.step, self.current

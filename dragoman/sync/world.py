@@ -6,6 +6,7 @@ One process is a world of one and makes the same calls.
 from __future__ import annotations
 
 import atexit
+import hmac
 import os
 import socket
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from dragoman.data.parallel import cores
 from dragoman.errors import DragomanError
 from dragoman.model import kernels
 from dragoman.sync.device import agree
+from dragoman.sync.failures import LostRank
 from dragoman.sync.route import LISTENER, interface_towards, listen_at, own_address_towards
 
 
@@ -37,6 +39,7 @@ class RankPlace:
     port: int
     listener: int | None = None  # rank 0: the descriptor of a socket that listens there already
     local_workers: int = 0  # ranks that this host has when none is missing; 0: local_size
+    secret: str = ""  # that all ranks of this world know, and that no store holds
     key: str = ""  # what keys in the store begin with: ranks of another generation, and strangers, lack it
 
     @classmethod
@@ -209,7 +212,7 @@ def join(timeout_seconds: float, place: RankPlace | None = None) -> Iterator[Wor
         try:
             _control_group = dist.new_group(backend="gloo", timeout=timeout) if on_gpu else None
             _groups.extend(group for group in (dist.group.WORLD, _control_group) if group)
-            yield World(
+            world = World(
                 rank=place.rank,
                 size=place.size,
                 local_rank=place.local_rank,
@@ -220,6 +223,8 @@ def join(timeout_seconds: float, place: RankPlace | None = None) -> Iterator[Wor
                 timeout_seconds=timeout_seconds,
                 under_torchrun="TORCHELASTIC_RUN_ID" in os.environ,
             )
+            _check_members(place, world)  # collective
+            yield world
             has_ended_well = True
         finally:
             # NCCL's communicators end once all ranks end them. After an error the others may never do so, and
@@ -227,6 +232,26 @@ def join(timeout_seconds: float, place: RankPlace | None = None) -> Iterator[Wor
             if has_ended_well or not on_gpu:
                 dist.destroy_process_group()
             _control_group = None
+
+
+def _check_members(place: RankPlace, world: World) -> None:
+    """Raises unless every rank knows this world's secret, before anything of the run is sent. Collective.
+
+    A store lists its names to whoever connects, so a stranger can take the place of a rank that has yet to
+    come, but cannot prove that it was invited.
+    """
+    if not place.secret:
+        return
+    proofs = world.gather_text(_proof(place, place.rank))  # collective
+    for rank, proof in enumerate(proofs):
+        if not hmac.compare_digest(proof.encode(), _proof(place, rank).encode()):
+            raise LostRank(
+                f"a stranger came in the place of rank {rank}", hint="use a network that is your own"
+            )
+
+
+def _proof(place: RankPlace, rank: int) -> str:
+    return hmac.new(place.secret.encode(), f"{place.key} {rank}".encode(), "sha256").hexdigest()
 
 
 def _store(place: RankPlace, timeout: timedelta) -> dist.TCPStore:

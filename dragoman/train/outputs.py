@@ -96,6 +96,7 @@ def open_outputs(
     finally:
         curves.close()
         shown.close()
+        phases.close()
 
 
 def _open_folder(

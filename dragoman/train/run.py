@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,7 @@ class Memory:
     settled: SettledPrecision | None = None
     data: DataSet | None = None
     lost: LostWorld | None = None
+    is_joining: bool = False  # from the begin of a world until all its ranks have the state
     is_armed: bool = False  # can the launcher ask for this rank's stacks?
 
 
@@ -98,6 +100,8 @@ def run(job: TrainingJob) -> StopReason:
         except BaseException as error:
             # Once the world is cut, anything may fail in any words.
             is_lost = isinstance(error, LostRank) or (member.is_cut and isinstance(error, Exception))
+            # Another rank failed while it joined those that have the state. It alone is of no use.
+            is_lost |= isinstance(error, SystemExit) and memory.is_joining and memory.state is not None
             if not is_lost or not member.is_supervised:
                 member.failed(error)
                 raise
@@ -113,10 +117,12 @@ def run(job: TrainingJob) -> StopReason:
 
 def _forget_what_cannot_continue(memory: Memory) -> None:
     """Without all shards, or with the loss scale of a step that failed, only a checkpoint will do."""
-    if memory.state and (shards.is_sharded(memory.state.model) or memory.state.loss_scale):
-        memory.state = None
-    if memory.state:
-        memory.state.optimizer.zero_grad(set_to_none=False)
+    if state := memory.state:
+        if shards.is_sharded(state.model) or state.config.train.precision == "fp16":
+            memory.state = None
+        else:
+            state.optimizer.zero_grad(set_to_none=False)
+    gc.collect()  # DDP refers to itself: left over, it would still answer to the gradients of its parameters
 
 
 def _in_one_world(
@@ -133,12 +139,14 @@ def _in_one_world(
     """
     world = placement.world
     with ExitStack() as stack:
+        memory.is_joining = True
         found = handover.find(memory.state, placement)  # collective
         prepare = _from_memory(job, memory, found, placement, stack) if found else None
         # Collective, both of them.
         prepared = prepare or _from_disk(job, placement, stack)
         state, settings, data = prepared.beginning.state, prepared.job.settings, prepared.data
         memory.state, memory.settled, memory.data = state, prepared.settled, data
+        memory.is_joining = False
         before, memory.lost = memory.lost, None
         outputs = stack.enter_context(  # collective
             open_outputs(prepared.job, prepared.settled, data, state, placement, prepared.keepers, before)

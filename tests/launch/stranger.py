@@ -20,6 +20,7 @@ from datetime import timedelta
 import torch.distributed as dist
 
 from dragoman.sync import world as worlds
+from dragoman.sync.failures import LostRank
 from dragoman.sync.route import listen_at
 from dragoman.sync.world import RankPlace
 
@@ -69,6 +70,7 @@ def join(place: str) -> None:
     address, _, port = place.rpartition(":")
     stranger = RankPlace(1, 2, 1, 2, address, int(port), key=key_at(place))
     with worlds.join(JOIN_SECONDS, stranger) as world:
+        world.gather_text("0" * 64)  # as long as a proof
         print(world.broadcast_bytes(b"").decode("latin-1"), flush=True)
 
 
@@ -76,8 +78,18 @@ def await_rank_1(address: str) -> None:
     listener = listen_at(address, 0)
     port = listener.getsockname()[1]
     print(f"{address}:{port}", flush=True)
-    place = RankPlace(0, 2, 0, 2, address, port, listener=listener.detach(), key=secrets.token_hex(16))
-    with worlds.join(2 * JOIN_SECONDS, place) as world:
+    place = RankPlace(
+        rank=0,
+        size=2,
+        local_rank=0,
+        local_size=2,
+        address=address,
+        port=port,
+        listener=listener.detach(),
+        key=secrets.token_hex(16),
+        secret=secrets.token_hex(32),
+    )
+    with suppress(LostRank), worlds.join(2 * JOIN_SECONDS, place) as world:
         world.broadcast_bytes(STATE)
 
 

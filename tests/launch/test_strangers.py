@@ -93,7 +93,6 @@ def test_a_stranger_is_not_let_into_a_world_that_has_formed(task: Task, tmp_path
         assert len(database.read(RunFolder(run).records).attempts) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="a store lists its names, secret and all, to whoever connects")
 def test_a_stranger_cannot_take_the_place_of_a_rank_that_has_yet_to_come() -> None:
     with runs.started([*STRANGER, "await", "127.0.0.1"]) as victim:
         assert victim.stdout
