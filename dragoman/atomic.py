@@ -46,8 +46,11 @@ def appearing(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write. It replaces the old one only if the block ends without an error."""
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A file to write. It replaces the old one only if the block ends without an error.
+
+    A file that was not there before gets the mode that the umask leaves of `mode`.
+    """
     with naming(path):
         path = destination(path)
         if _is_descriptor(path) or (path.exists() and not path.is_file()):
@@ -56,7 +59,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             return
         unfinished = path.with_name(path.name + UNFINISHED)
         try:
-            with _created(unfinished, path) as file:
+            with _created(unfinished, path, mode) as file:
                 yield file
             take_name(unfinished, path)
         except BaseException:
@@ -65,9 +68,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             raise
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Replaces a file's content at once: a reader sees the old or the new content, never a part."""
-    with replacing(path) as file:
+    with replacing(path, mode) as file:
         file.write(content)
 
 
@@ -88,10 +91,13 @@ def destination(path: Path) -> Path:
 _MOST_LINKS = 40  # in a row; the kernel's own limit
 
 
-def make_folder(path: Path) -> None:
-    """Makes a folder and those above it that are missing, and writes their names to the disk."""
+def make_folder(path: Path, mode: int = 0o777) -> None:
+    """Makes a folder and those above it that are missing, and writes their names to the disk.
+
+    A new folder gets the mode that the umask leaves of `mode`, those above it that of an ordinary folder.
+    """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=mode, parents=True, exist_ok=True)
     for folder in missing:
         with suppress(PermissionError):  # a folder in which one may make others, but not look
             sync(folder.parent)
@@ -130,11 +136,11 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _created(path: Path, before: Path) -> BinaryIO:
+def _created(path: Path, before: Path, mode: int) -> BinaryIO:
     """A new file that will replace `before`. Other users cannot open it before it has its final mode."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # fails if somebody has put a link there
-    descriptor = os.open(path, flags, 0o600 if before.exists() else 0o666)
+    descriptor = os.open(path, flags, 0o600 if before.exists() else mode)
     _pass_on(before, descriptor)
     return open(descriptor, "wb")
 

@@ -6,6 +6,9 @@ RUN/
   provenance.json     versions, hosts, command line, data fingerprint
   records.db          every measurement (measure/database.py)
   log.txt             one line per interval, as on the terminal
+  launcher.json       the process that trains the run, for the commands that join or stop it
+  launcher.toml       the config that a detached run was started with from another machine
+  output.txt          what a detached run prints
   tensorboard/        curves
   checkpoints/        step-00001000/ and so on
   best                link to the best checkpoint
@@ -39,6 +42,10 @@ class RunFolder:
         self.provenance = path / "provenance.json"
         self.records = path / "records.db"
         self.log = path / "log.txt"
+        self.launcher = path / "launcher.json"
+        self.launcher_lock = path / ".launcher.lock"
+        self.sent_config = path / "launcher.toml"
+        self.output = path / "output.txt"
         self.tensorboard = path / "tensorboard"
         self.checkpoints = path / "checkpoints"
         self.best = path / "best"
@@ -54,9 +61,13 @@ class RunFolder:
         if not os.access(existing, os.W_OK | os.X_OK):
             raise UsageError("this folder is not writable", path=existing, hint="give another --run")
 
+    def make(self) -> None:
+        """Makes the folder if it is missing, for its owner alone: it holds texts of the corpus."""
+        atomic.make_folder(self.path, 0o700)
+
     def lock(self) -> IO[str]:
         """Locks the run folder while the returned file is open, so that only one training writes to it."""
-        atomic.make_folder(self.path)
+        self.make()
         file = open(self.path / ".lock", "a")  # noqa: SIM115  closed by the caller, or when its process ends
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -54,6 +54,15 @@ def test_a_folder_in_use_is_not_replaced(tmp_path: Path) -> None:
     assert names(tmp_path / "whole") == ["precious"]
 
 
+def test_a_new_file_has_the_mode_asked_for_and_an_old_one_keeps_its_own(tmp_path: Path) -> None:
+    new, old = tmp_path / "new", tmp_path / "old"
+    old.touch()
+    old.chmod(0o640)
+    for path in (new, old):
+        atomic.write(path, b"content", 0o600)
+    assert (stat.S_IMODE(new.stat().st_mode), stat.S_IMODE(old.stat().st_mode)) == (0o600, 0o640)
+
+
 def test_a_file_is_replaced_in_one_move(tmp_path: Path) -> None:
     path = tmp_path / "file"
     atomic.write(path, b"old")

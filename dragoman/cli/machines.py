@@ -122,7 +122,9 @@ def plan(
     )
     run_plan = request.plan(plan_request)
     if planned:
-        document.save(run_plan, RunFolder(planned).plan)
+        folder = RunFolder(planned)
+        folder.make()
+        document.save(run_plan, folder.plan)
     terminal.answer(document.text(run_plan)) if as_json else show.show(run_plan)
 
 
