@@ -146,6 +146,8 @@ def ended(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
         "train config --data data --run PATH",
         "train config --data data --run=PATH",
         "train config --data data --run run --from PATH",
+        "stop PATH",
+        "stop run --host PATH",
         "report PATH",
         "compare run PATH",
         "diagnose PATH",

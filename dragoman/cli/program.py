@@ -40,7 +40,7 @@ def dragoman(
 
 
 for command in (
-    training.demo, training.prepare, training.train,
+    training.demo, training.prepare, training.train, training.stop,
     runs.report, runs.compare, runs.diagnose,
     models.evaluate, models.translate, models.export, models.serve,
     machines.doctor, machines.plan,

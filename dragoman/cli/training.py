@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -97,6 +98,9 @@ def train(
     min_hosts: Annotated[
         int | None, within(1, MOST_RANKS, "Hosts needed; default: all at the start, then any one.")
     ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Train in the background: the run does not need this terminal.")
+    ] = False,
     changes: Setting = [],
 ) -> None:
     """Train a model, or continue a run that stopped.
@@ -104,15 +108,17 @@ def train(
     The config fixes the size of a step: more workers make it faster, not
     larger. If a rank or host is lost, the others continue, and it joins again
     when it is back. Under torchrun, mpirun and srun each process is a rank, and
-    --workers, --hosts and the options for faults have no effect.
+    --workers, --hosts, --detach and the options for faults have no effect.
 
     Example: dragoman train configs/demo.toml --data data/demo \\
         --run runs/demo --hosts a:2,b:2 --min-hosts 1
     """
     from dragoman import config
     from dragoman.config import Training
-    from dragoman.launch import environment, local_host, ssh, worker
+    from dragoman.launch import detached, environment, local_host, ssh, worker
+    from dragoman.launch.detached import TrainingRequest
     from dragoman.launch.hosts import parse
+    from dragoman.launch.launcher import Launcher
     from dragoman.launch.remote_host import TrainingCommand
     from dragoman.launch.restarts import Restarts
     from dragoman.rundir import RunFolder
@@ -123,24 +129,60 @@ def train(
     command = environment.command(shlex.join(["dragoman", *sys.argv[1:]]))
     time_given = [] if minutes is None else [f"train.minutes={minutes}"]
     filled = config.load(Training, settings, [*changes, *time_given])
-    if hosts and not is_rank:
-        if workers:
-            raise UsageError(
-                "--workers and --hosts exclude each other",
-                hint="give each host its number of ranks: --hosts a:2,b:2",
-            )
-        training = TrainingCommand(config.text(filled), data, run, start_from, command)
-        leave(ssh.run(training, parse(hosts), Restarts(max_restarts), min_hosts or 0))
-    from dragoman.train.job import TrainingJob, check
-    from dragoman.train.run import run as run_rank
-
-    job = TrainingJob(filled, data, RunFolder(run), start_from, command, environment.is_forwarded())
+    if hosts and workers and not is_rank:
+        raise UsageError(
+            "--workers and --hosts exclude each other",
+            hint="give each host its number of ranks: --hosts a:2,b:2",
+        )
     if is_rank:
-        run_rank(job)
+        from dragoman.train.job import TrainingJob
+        from dragoman.train.run import run as run_rank
+
+        run_rank(TrainingJob(filled, data, RunFolder(run), start_from, command, environment.is_forwarded()))
         leave(0)
-    check(job)
-    words = ["-m", "dragoman", *sys.argv[1:]]
-    leave(local_host.run(words, workers or 1, RunFolder(run), Restarts(max_restarts)))
+    training = TrainingCommand(config.text(filled), data, run, start_from, command)
+    machines = parse(hosts) if hosts else []
+    words = [word for word in sys.argv[1:] if word != "--detach"]
+    request = TrainingRequest(training, words, machines, workers or 1, max_restarts, min_hosts or 0)
+
+    def check() -> None:
+        from dragoman.train import job
+
+        if not machines:
+            job.check(job.TrainingJob(filled, data, RunFolder(run), start_from))
+
+    def train_here(launcher: Launcher) -> int:
+        if machines:
+            return ssh.run(
+                replace(training, launcher=launcher), machines, Restarts(max_restarts), min_hosts or 0
+            )
+        return local_host.run(
+            ["-m", "dragoman", *words], workers or 1, RunFolder(run), Restarts(max_restarts)
+        )
+
+    leave(detached.launch(request, detach, check, train_here))
+
+
+def stop(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", "--hosts", metavar="A", help="The run's first host, if this machine did not start it."
+        ),
+    ] = None,
+) -> None:
+    """End a run as Ctrl-C would, also a detached one: it saves first.
+
+    Returns when the run has ended. The same command again hurries it: the
+    model is not scored.
+
+    Example: dragoman stop runs/demo
+    """
+    from dragoman.launch import detached
+    from dragoman.launch.hosts import parse
+
+    detached.stop(run, parse(host)[0].name if host else "")
 
 
 def _training(data: Path, what: list[str], pairs: int) -> str:

@@ -125,12 +125,23 @@ class Agent:
         workers: int,
         run: str,
         variables: Mapping[str, str],
+        launcher: Mapping[str, Any] | None = None,
     ) -> None:
-        """Prepares to start ranks. `config` holds every setting, so the hosts need not have the file."""
+        """Prepares to start ranks. `config` holds every setting, so the hosts need not have the file.
+
+        `launcher` says which process on which other machine trains the run.
+        """
         environment.end_ranks_of(key)
         folder = self._open.enter_context(temporary.folder("dragoman-"))
         file = folder / "config.toml"
         file.write_text(config, encoding="utf-8")
+        if launcher:
+            from dragoman.launch.launcher import note_on_host
+
+            with suppress(
+                OSError, ValueError, DragomanError
+            ):  # the ranks will say what is wrong with the folder
+                note_on_host(RunFolder(Path(run)), launcher)
         self._ranks = RankProcesses(
             ["-m", "dragoman", "train", str(file), *options],
             workers,

@@ -9,5 +9,10 @@ CALLS = {
     "stop_listening": "dragoman.launch.meeting:stop_listening",
     "interface_towards": "dragoman.sync.route:interface_towards",
     "data_fingerprint": "dragoman.launch.copy:data_fingerprint",
+    "living_launcher": "dragoman.launch.launcher:living_launcher",
+    "launcher_news": "dragoman.launch.launcher:launcher_news",
+    "stop_launcher": "dragoman.launch.launcher:stop_launcher",
+    "hosts_out_of_reach": "dragoman.launch.detached:hosts_out_of_reach",
+    "start_detached": "dragoman.launch.detached:start_detached",
     "prepare_folder": "dragoman.launch.copy:prepare_folder",
 }

@@ -137,6 +137,11 @@ class Remote:
         self._process.stdout.close()
         self._process.stderr.close()
 
+    def greet(self) -> None:
+        """Waits until the agent answers; raises if the host cannot be reached or has another version."""
+        if not self._is_version_checked:
+            self._check_version()
+
     def call(self, name: str, seconds: float | None = None, **arguments: Any) -> Any:
         """Calls a function of the agent's table and returns its answer; its error is raised with our host.
 
@@ -175,8 +180,7 @@ class Remote:
         return time.monotonic() - self._last_message
 
     def _send(self, **request: Any) -> None:
-        if not self._is_version_checked:
-            self._check_version()
+        self.greet()
         assert self._process.stdin
         try:
             with self._sending:

@@ -22,7 +22,8 @@ from dragoman.launch.events import (
     RankExamined,
     RankSaid,
 )
-from dragoman.launch.hosts import Host
+from dragoman.launch.hosts import Host, is_this_machine
+from dragoman.launch.launcher import Launcher
 from dragoman.launch.rank_processes import RankProcess
 from dragoman.launch.remote import RefusedHost, Remote
 from dragoman.sync.silence import SILENT_SECONDS
@@ -40,6 +41,7 @@ class TrainingCommand:
     run: Path
     start_from: Path | None
     command: str  # as the user typed it
+    launcher: Launcher | None = None  # the process that starts the ranks
 
     @property
     def options(self) -> list[str]:
@@ -134,6 +136,7 @@ class RemoteHost:
                     workers=self.workers,
                     run=str(self._training.run.absolute()),
                     variables=environment.for_every_host(),
+                    launcher=self._told_launcher(),
                 )
                 self._remote = remote
                 self._events.put(HostIsUp(self._number))
@@ -145,6 +148,11 @@ class RemoteHost:
             self._remote = None
         cause = Cause("host_unreachable", lost.what)
         return HostIsLost(self._number, cause, isinstance(lost, RefusedHost), lost.hint)
+
+    def _told_launcher(self) -> dict[str, Any] | None:
+        """What the other hosts are told of the launcher; on its own machine it tells itself."""
+        told = self._training.launcher
+        return told.model_dump() if told and not is_this_machine(self.name) else None
 
     def _heard(self, message: dict[str, Any]) -> None:
         if "leaving" in message:

@@ -112,6 +112,7 @@ ENTRANCES = (
         _file("log rows of CSV", "text", "runs.csv", [seeds.CSV], feeds_runs.rows_of, quick=6),
         slow_seconds=30.0,
     ),
+    _file("launcher.json", "json", "launcher.json", seeds.LAUNCHERS, feeds_runs.launcher_of, quick=40),
     Entrance("agent messages", "json", feeds_programs.said_by_agent, names_file=False, quick=200),
     _http("HTTP translate", "json", "/v1/translate", JSON, seeds.TRANSLATE),
     _http("HTTP LibreTranslate", "json", "/translate", JSON, seeds.LIBRE),

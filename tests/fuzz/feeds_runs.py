@@ -18,6 +18,7 @@ from dragoman.explain.run import explain
 from dragoman.foreign import facts
 from dragoman.foreign.answers import diagnose
 from dragoman.foreign.facts import Given
+from dragoman.launch import launcher
 from dragoman.measure import database
 from dragoman.measure import scored as measured
 from dragoman.measure.records import Records
@@ -42,6 +43,14 @@ def reported(shared: Path, own: Path) -> Opened:
         show(records, findings)
 
     return [seeds.records("slow-link-1"), seeds.records("converged")], feed
+
+
+def launcher_of(path: Path) -> None:
+    """launcher.json, as the commands that join and stop a run read it."""
+    known = launcher.read(RunFolder(path.parent))
+    assert known
+    known.lives()
+    str(launcher.being_trained(RunFolder(path.parent), known))
 
 
 def compared(shared: Path, own: Path) -> Opened:

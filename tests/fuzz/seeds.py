@@ -243,6 +243,13 @@ def tf_index() -> list[bytes]:
     return [test_tfcheckpoint.table(test_tfcheckpoint.checkpoint(copy)) for copy in (False, True)]
 
 
+LAUNCHERS = [
+    b'{"host": "a", "pid": 7, "since_boot_seconds": 1.5, "command": "dragoman train", "request": "0"}',
+    b'{"host": "a", "pid": 7, "since_boot_seconds": 1.5, "is_detached": true, "output_start": 3, "stops": 1, '
+    b'"exit_code": 1, "agent_pid": 8, "agent_since_boot_seconds": 2.5}',
+]
+
+
 def messages() -> list[bytes]:
     """What an agent says: its version, answers, lines of what it runs, how that ended."""
     from dragoman import __version__

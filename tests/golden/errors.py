@@ -132,6 +132,8 @@ diagnose trainer_state.json
 {TRAIN} --hosts a:0
 {TRAIN} --hosts fd00::2
 {TRAIN} --hosts a,b --workers 2
+stop run
+stop nowhere
 doctor --train
 launch copy --hosts a --data nowhere
 """
