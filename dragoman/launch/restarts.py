@@ -16,7 +16,7 @@ class Restarts:
     def __init__(self, most: int = MOST_RESTARTS):
         self._most = most
         self._moments: deque[float] = deque()
-        self._step = -1  # the most that was completed at a fault
+        self._step = -2  # the most that was completed at a fault; -1 if that was none
         self._in_vain = 0
 
     def note(self, now: float, step: int) -> str:

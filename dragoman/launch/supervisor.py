@@ -80,7 +80,8 @@ class Supervisor:
         self._examined: dict[int, RankExamined] = {}  # by the position of the slot
         self._faults: list[dict[str, Any]] = []  # not yet told to rank 0
         self._watch = ProgressWatch()
-        self._next_meeting = 0.0
+        self._next_meeting = 0.0  # when to try again whether a host can be reached
+        self._next_count = 0.0  # when to see again whether hosts are enough
         self._lacking_since: float | None = None  # when hosts became too few
         self._stop: int | None = None  # the signal with which everybody is asked to save and exit
         self._is_done = False
@@ -149,6 +150,7 @@ class Supervisor:
             if slot.at != message["at"]:
                 slot.at, slot.moved = message["at"], slot.heard
             if slot.status == "placed":
+                slot.step = max(slot.step, slot.at["step"])
                 self._watch.note(slot.at, slot.heard)
         elif "ready" in message:
             self._is_ready(slot, message["ready"])
@@ -336,7 +338,7 @@ class Supervisor:
             rank=slot.rank,
             host=self._hosts[slot.host].name,
             step=slot.at.get("step", -1),
-            phase=slot.at.get("phase", ""),
+            phase=slot.at.get("phase", stragglers.BETWEEN_STEPS),
             silent_seconds=now - slot.heard,
             state="stopped" if is_stopped else "silent" if now - slot.heard > SILENT_SECONDS else "running",
         )
@@ -364,7 +366,7 @@ class Supervisor:
             self._try_again(None)
         if self._stop is not None and not has_state:
             self._end(failed=True)  # nobody who is left has anything to save
-        if not ready or now < self._next_meeting or self._ends_since is not None:
+        if not ready or now < self._next_count or self._ends_since is not None:
             return
         if not has_state and self._with_status("starting"):
             return
@@ -399,7 +401,7 @@ class Supervisor:
                 f"waiting for hosts: {count} of at least {needed} are there (--min-hosts); "
                 f"the run ends if that lasts {_HOSTS_SECONDS / 60:.0f} minutes"
             )
-        self._next_meeting = now + _TICK_SECONDS
+        self._next_count = now + _TICK_SECONDS
         if now - self._lacking_since > _HOSTS_SECONDS:
             self._end_with(f"too few hosts for {_HOSTS_SECONDS / 60:.0f} minutes")
 
@@ -449,6 +451,8 @@ class Supervisor:
         self._is_explained = is_explained if self._over_since is None else self._is_explained or is_explained
         if self._over_since is None:
             self._over_since = time.monotonic()
+        for slot, _ in self._waiting_for_port:  # they still wait for a place
+            slot.status = "ready"
         self._waiting_for_port = []
         for slot in self._with_status("placed"):
             self._tell(slot, {"cut": self._generation})

@@ -45,3 +45,9 @@ def test_faults_of_more_than_an_hour_ago_do_not_count() -> None:
 
 def test_without_restarts_the_first_fault_ends_the_run() -> None:
     assert not lacking(Restarts(most=0).note(now=0.0, step=100), "--max-restarts", 0)
+
+
+def test_a_run_that_never_made_a_step_may_be_tried_as_often() -> None:
+    restarts = Restarts()
+    answers = [restarts.note(now=float(number), step=-1) for number in range(MOST_IN_VAIN + 1)]
+    assert [bool(answer) for answer in answers] == [False] * MOST_IN_VAIN + [True]
