@@ -76,7 +76,11 @@ class Membership:
     is_supervised = False
     is_orphan = False  # has the supervisor gone?
     is_cut = False  # is the world over, as the supervisor says?
-    regroup_wanted = False
+
+    @property
+    def regroup_wanted(self) -> bool:
+        """Shall this rank leave its world after the current step?"""
+        return False
 
     def join(self, step: int) -> Invitation:
         """Waits for a place in a world; `step` is that of the state in memory, -1 without one."""
@@ -112,8 +116,9 @@ class Supervised(Membership):
     def __init__(self, supervisor: Channel):
         self._supervisor = supervisor
         self._orders: SimpleQueue[Message | None] = SimpleQueue()
-        self._generation: int | None = None  # of the world that this rank is in
-        self.is_cut = False
+        self._generation = 0  # of the newest world that this rank had a place in
+        self._is_inside = False  # is it still in that world?
+        self._regroup = -1  # the generation that was last asked to end
         self._changing = threading.Lock()  # a cut must not reach into the next world
         self._at: tuple[int, str] = (-1, "starting")
         self._moved = time.monotonic()  # when `_at` last changed
@@ -123,8 +128,12 @@ class Supervised(Membership):
         for work in (self._listen, self._tell):
             threading.Thread(target=work, daemon=True).start()
 
+    @property
+    def regroup_wanted(self) -> bool:
+        return self._regroup == self._generation
+
     def join(self, step: int) -> Invitation:
-        self.regroup_wanted = False
+        self.at(step, "starting")  # until its first step: to take over a state may take long
         if self.is_orphan:
             leave(1)
         self._supervisor.send(ready=step)
@@ -143,13 +152,13 @@ class Supervised(Membership):
         told = {field.name: order[field.name] for field in fields(RankPlace) if field.name in order}
         place = RankPlace(**told, listener=listener)
         with self._changing:
-            self._generation, self.is_cut = generation, False
+            self._generation, self._is_inside, self.is_cut = generation, True, False
         faults = [FaultNote.model_validate(fault) for fault in order["faults"]]
         return Invitation(place, faults, order["joined"])
 
     def left(self) -> None:
         with self._changing:
-            self._generation = None
+            self._is_inside = False
 
     def at(self, step: int, activity: str) -> None:
         self._at, self._moved = (step, activity), time.monotonic()
@@ -184,7 +193,7 @@ class Supervised(Membership):
             if "cut" in message:
                 threading.Thread(target=self._cut, args=(message["cut"],), daemon=True).start()
             elif "regroup" in message:
-                self.regroup_wanted = message["regroup"] == self._generation
+                self._regroup = message["regroup"]
             elif "stop" in message:
                 self._want_stop(message["stop"])
             else:
@@ -199,24 +208,28 @@ class Supervised(Membership):
             self._stop(number)
 
     def _cut(self, generation: int) -> None:
-        """Ends what the main thread waits for in this world, until it has left it."""
+        """Ends what the main thread waits for in this world, until it has left it.
+
+        The main thread may still have to take up its place there: orders arrive in another thread.
+        """
         while True:
             with self._changing:
-                if self._generation != generation:
+                is_there = self._generation == generation
+                if self._generation > generation or (is_there and not self._is_inside):
                     return
-                self.is_cut = True
-                connections.cut()
+                if is_there:
+                    self.is_cut = True
+                    connections.cut()
             time.sleep(_CUT_SECONDS)
 
     def _give_up_when_stuck(self) -> None:
         """Without a supervisor nobody will say that the others are gone."""
         while True:
             time.sleep(AT_SECONDS)
-            generation = self._generation
-            if generation is None and self._at[0] < 0:
+            if not self._is_inside and self._at[0] < 0:
                 os._exit(1)  # still starting: nothing to save
-            if generation is not None and time.monotonic() - self._moved > _ORPHAN_SECONDS:
-                self._cut(generation)
+            if self._is_inside and time.monotonic() - self._moved > _ORPHAN_SECONDS:
+                self._cut(self._generation)
 
     def _tell(self) -> None:
         """Says where this rank is. Outside steps, where nothing else changes, work on the cores counts."""

@@ -19,19 +19,22 @@ class ProgressWatch:
     def __init__(self) -> None:
         self._step = -1
         self._ended = 0.0  # when the newest step had ended
+        self._interrupted = -1  # the newest step that something else than a step followed
         self._seconds: deque[float] = deque(maxlen=_RECENT_STEPS)
 
     def note(self, at: dict[str, Any], now: float) -> None:
         """Takes the position of a rank, which arrives once a second."""
         step = at["step"]
-        if step > self._step:
-            if self._step >= 0 and at["activity"] == "step":
+        if at["activity"] != "step":
+            self._step, self._interrupted = -1, step
+        elif step > max(self._step, self._interrupted):
+            if self._step >= 0:
                 self._seconds.append((now - self._ended) / (step - self._step))
             self._step, self._ended = step, now
 
     def forget(self) -> None:
         """A new world begins: the time until its first step is none of a step."""
-        self._step = -1
+        self._step = self._interrupted = -1
 
     def limit(self, activity: str) -> float:
         """The seconds for which a rank may show no movement."""

@@ -84,9 +84,7 @@ def run(job: TrainingJob) -> StopReason:
     member, memory = membership.of_this_process(), Memory()
     interrupt: Interrupt | None = None
     while True:
-        step = memory.state.step if memory.state else -1
-        invitation = member.join(step)
-        member.at(step, "joining")
+        invitation = member.join(memory.state.step if memory.state else -1)
         try:
             with (
                 explained(),

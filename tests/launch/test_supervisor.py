@@ -87,6 +87,7 @@ def test_a_host_whose_ranks_cannot_connect_to_the_others_is_left_out_until_they_
     stage.meeting.cut_off = {1}
     orders = stage.begins()
     assert ranks(orders) == {A: 0}
+    assert [fault["kind"] for fault in orders[A]["faults"]] == ["port_blocked"]
     stage.is_at(A, 3)
     stage.now += 10
     stage.is_at(A, 4)
@@ -96,7 +97,6 @@ def test_a_host_whose_ranks_cannot_connect_to_the_others_is_left_out_until_they_
     assert told(stage.says(A, at=at), "regroup") == {A: 1}
     orders = stage.regroups(A, step=5)
     assert ranks(orders) == {A: 0, B: 1}
-    assert [fault["kind"] for fault in orders[A]["faults"]] == ["port_blocked"]
 
 
 # --- a rank is lost ---------------------------------------------------------------------------------------

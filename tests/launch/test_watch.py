@@ -49,9 +49,20 @@ def test_evaluations_and_checkpoints_have_a_time_of_their_own_and_are_none_of_a_
     assert watched(0.0, 500.0, activity="evaluation").limit("step") == OTHER_SECONDS
 
 
+def test_an_evaluation_between_two_steps_is_none_of_them() -> None:
+    watch = watched(0.0, 1.0)
+    watch.note({"step": 1, "activity": "evaluation"}, 1.1)
+    watch.note({"step": 1, "activity": "step"}, 300.0)
+    watch.note({"step": 2, "activity": "step"}, 301.0)
+    assert watch.limit("step") == LEAST_STEP_SECONDS
+    watch.note({"step": 3, "activity": "step"}, 301.0 + SLOW)
+    assert watch.limit("step") == pytest.approx(STEP_FACTOR * SLOW)
+
+
 def test_the_time_between_two_worlds_is_none_of_a_step() -> None:
     watch = watched(0.0, 1.0)
     watch.forget()
+    watch.note({"step": 1, "activity": "starting"}, 2.0)
     watch.note({"step": 1, "activity": "step"}, 400.0)
     watch.note({"step": 2, "activity": "step"}, 401.0)
     assert watch.limit("step") == LEAST_STEP_SECONDS
