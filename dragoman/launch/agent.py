@@ -38,6 +38,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
+
 from dragoman import __version__, orphans, temporary
 from dragoman.errors import DragomanError
 from dragoman.launch import environment
@@ -89,14 +91,18 @@ class Agent:
                     threading.Thread(target=self._call, args=(name, request), daemon=True).start()
 
     def end(self) -> None:
-        """Lets the ranks save and exit, and kills those that remain."""
+        """Lets the ranks save and exit, and kills those that remain, and what killed ranks have started."""
         if self._ranks:
             self._ranks.end(SAVE_SECONDS)
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
         self._open.close()
 
     def leaving(self, number: int) -> bool:
         """Tells the launcher that this host is to go; False if it has no ranks and may end at once."""
-        self._send(leaving=number)
+        # In a thread: a signal handler may interrupt this thread while it sends.
+        threading.Thread(target=self._send, kwargs={"leaving": number}, daemon=True).start()
         return self._ranks is not None
 
     def _beat(self) -> None:

@@ -19,6 +19,7 @@ from dragoman.launch.death import Cause
 from dragoman.rundir import RunFolder
 
 _POLL_SECONDS = 0.05
+_LAST_LINES_SECONDS = 2.0  # to read what a rank printed last; a process that it started may print on
 _KILLED_SECONDS = 10.0  # for the kernel to end a killed process; one that waits for a dead disk never ends
 
 
@@ -117,7 +118,7 @@ class RankProcesses:
             self._to.heard(this, message)
         code = started.process.wait()
         for thread in forwarders:
-            thread.join()
+            thread.join(_LAST_LINES_SECONDS)
         started.channel.close()
         cause = self._watch.cause(started.process.pid, code)
         stacks.remove_unless_used(self._run.stacks_of(started.process.pid))

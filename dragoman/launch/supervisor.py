@@ -525,7 +525,9 @@ class Supervisor:
         if failed:
             self._code = max(1, self._code)
         for slot in self._slots:
-            if slot.status in ("starting", "ready") or failed:
+            if slot.status == "starting":  # it has nothing to save, and hears us only when it has started
+                self._hosts[slot.host].kill(slot.number)
+            elif slot.status == "ready" or failed:
                 self._tell(slot, {"leave": True})
         if failed:
             self._give_up_world()

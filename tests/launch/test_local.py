@@ -7,20 +7,26 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dragoman.rundir import RunFolder
 from tests.facts import only
 from tests.train import runs
 from tests.train.runs import Task
 
 
-def test_a_killed_rank_ends_the_run_in_few_words(task: Task, tmp_path: Path) -> None:
-    with runs.started_training(task, tmp_path, "train.steps=100000", workers=2) as process:
+def test_without_restarts_a_killed_rank_ends_the_run_in_few_words_and_the_other_saves(
+    task: Task, tmp_path: Path
+) -> None:
+    words = [*runs.DRAGOMAN, *runs.arguments(task, tmp_path, "train.steps=100000", workers=2)]
+    with runs.started([*words, "--max-restarts", "0"]) as process:
         runs.wait_for_step(process, tmp_path, 10)
-        ranks = {rank.environ()["RANK"]: rank for rank in runs.ranks_of(process.pid)}
-        ranks["1"].send_signal(signal.SIGKILL)
+        ranks = runs.ranks_of(process.pid)
+        ranks[1].send_signal(signal.SIGKILL)
         _, stderr = process.communicate(timeout=runs.WAIT_SECONDS)
-        assert not psutil.wait_procs(ranks.values(), runs.WAIT_SECONDS)[1]
+        assert not psutil.wait_procs(ranks, runs.WAIT_SECONDS)[1]
     assert process.returncode == 1
-    only(stderr.splitlines(), "error:", "rank 1", "SIGKILL")
+    only(stderr.splitlines(), "lost: rank", "SIGKILL")
+    only(stderr.splitlines(), "error:", "--max-restarts", 0)
+    assert RunFolder(tmp_path).checkpoint_steps()[-1] == runs.steps_in_log(tmp_path)[-1]
     assert "Traceback" not in stderr
     assert len(stderr.splitlines()) <= 4
 

@@ -67,8 +67,8 @@ def test_a_host_that_cannot_be_had_at_the_start_ends_the_run(
 ) -> None:
     stage = staged()
     stage.is_up(0)
-    assert A in told(stage.is_lost(1, hint="start sshd"), "leave")
-    stage.ends(A, code=0)
+    assert did(stage.is_lost(1, hint="start sshd"), "kill") == [A]
+    stage.ends(A)
     assert stage.outcome == 1
     assert not lacking(capsys.readouterr().err, "error: h1", "no route", "start sshd")
 
@@ -356,8 +356,12 @@ def test_a_stop_before_there_is_anything_to_save_ends_at_once(staged: Staged) ->
     stage = staged()
     stage.is_up(0)
     stage.are_ready(A)
-    assert told(stage.is_stopped(signal.SIGINT), "leave") == {A: True}
+    stage.is_up(1)
+    done = stage.is_stopped(signal.SIGINT)
+    assert told(done, "leave") == {A: True}
+    assert did(done, "kill") == [B], "it would hear us only when it has started"
     stage.ends(A, code=1)
+    stage.ends(B)
     assert stage.outcome == 1
 
 
@@ -558,7 +562,7 @@ def test_a_rank_that_starts_while_the_others_finish_is_not_needed(staged: Staged
     stage.begins(step=7)
     stage.ends(B)
     stage.regroups(A, step=7)
-    assert told(stage.says(A, done="finished"), "leave") == {B: True}
+    assert did(stage.says(A, done="finished"), "kill") == [B]
     stage.ends(A, code=0)
     stage.ends(B, code=1)
     assert stage.outcome == 0
