@@ -16,8 +16,8 @@ import pytest
 from tests import hanging
 from tests.train import runs
 
-# What stands in for `dragoman train` in the tests: a package of that name, found before ours, whose main program
-# is one of these. Its last argument is the run folder.
+# What stands in for `dragoman train`: a package of that name, found before ours, whose main program is one of
+# these. Its last argument is the run folder.
 ENDS_WHEN_ASKED = """
 import os, socket, sys
 from pathlib import Path

@@ -112,6 +112,11 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
+def disk_of(disk: Path, host: int) -> Path:
+    """Where this machine has what is this host's disk."""
+    return disk.with_name(f"disk of h{host}")
+
+
 class Hosts:
     """A training under way on two hosts, each with a disk of its own at the same path."""
 
@@ -120,7 +125,7 @@ class Hosts:
 
     def run(self, host: int) -> Path:
         """The run folder of a host, as this machine sees it."""
-        return Path(f"/proc/{self._cluster.first_process(host)}/root{self._disk}/run")
+        return disk_of(self._disk, host) / "run"
 
     def processes(self, host: int) -> list[psutil.Process]:
         """What runs on a host, without its ssh server and the launcher."""
@@ -154,11 +159,14 @@ def _environment(process: psutil.Process) -> dict[str, str]:
 
 
 @contextmanager
-def training(cluster: Cluster, task: Task, disk: Path, launcher: int = 0) -> Iterator[Hosts]:
+def training(cluster: Cluster, task: Task, folder: Path, launcher: int = 0) -> Iterator[Hosts]:
     """Past step AT on both hosts."""
+    disk = folder / "disk"
+    disk.mkdir()
     servers = [set(cluster.processes(host)) for host in (0, 1)]
     for host in (0, 1):
-        cluster.run(host, ["mount", "-t", "tmpfs", "disk", str(disk)])
+        disk_of(disk, host).mkdir()
+        cluster.run(host, ["mount", "--bind", disk_of(disk, host), disk])
     words = [*runs.DRAGOMAN, *runs.arguments(task, disk / "run"), "--hosts", "h0:1,h1:1"]
     try:
         with cluster.popen(launcher, words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
@@ -172,7 +180,7 @@ def training(cluster: Cluster, task: Task, disk: Path, launcher: int = 0) -> Ite
                     hosts.kill_all(host)
     finally:
         for host in (0, 1):
-            cluster.run(host, ["umount", "--lazy", str(disk)])
+            cluster.run(host, ["umount", "--lazy", disk])
 
 
 def test_a_host_whose_processes_are_all_killed_comes_back(
