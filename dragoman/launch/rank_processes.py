@@ -92,12 +92,11 @@ class RankProcesses:
         pid = started.process.pid
         cause, file = death.why_silent(pid), self._run.stacks_of(pid)
         text = stacks.of_process(pid, file)
-        with (
-            suppress(OSError),
-            file.open("a") as opened,
-        ):  # OSError: a full disk; the cause is told all the same
-            opened.write(f"\n--- {time.strftime('%Y-%m-%d %H:%M:%S')} ---\n{text}\n")
-        return cause, str(file.relative_to(self._run.path))
+        with suppress(OSError):  # a full disk, or no run folder yet: the cause is told all the same
+            file.parent.mkdir(exist_ok=True)
+            with file.open("a") as opened:
+                opened.write(f"\n--- {time.strftime('%Y-%m-%d %H:%M:%S')} ---\n{text}\n")
+        return cause, str(file.relative_to(self._run.path)) if file.exists() else ""
 
     def end(self, seconds: float) -> None:
         """Closes the channels, so that the ranks save and exit; kills those left after this many seconds."""
