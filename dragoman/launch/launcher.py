@@ -29,7 +29,7 @@ from dragoman.launch.hosts import is_this_machine
 from dragoman.rundir import RunFolder
 
 _OWNER_ALONE = 0o600
-_SAME_START_SECONDS = 0.5  # processes with one pid start further apart
+_SAME_START_SPAN = 0.5  # processes with one pid start further apart
 _LAST_LINES = 20
 _MOST_BYTES = 1 << 16  # of output in one answer
 
@@ -83,7 +83,7 @@ class Launcher(BaseModel):
         since = self.agent_since_boot_seconds if self.is_of_agent else self.since_boot_seconds
         try:
             process = psutil.Process(self.agent_pid or self.pid)
-            is_same = abs(_since_boot_seconds(process) - since) < _SAME_START_SECONDS
+            is_same = abs(_since_boot_seconds(process) - since) < _SAME_START_SPAN
             is_ours = any(
                 "dragoman" in word for word in process.cmdline()
             )  # the file may come from elsewhere

@@ -50,7 +50,7 @@ class FaultNote(BaseModel):
     """What the supervisor knows of a fault, for the records. Clocks differ between hosts: it gives ages."""
 
     kind: FaultKind
-    detail: str
+    detail: str = ""
     host: str = ""
     rank: int | None = None
     step: int = 0  # completed by then, as far as ranks had said; they speak once a second

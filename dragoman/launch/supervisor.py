@@ -71,7 +71,6 @@ class Supervisor:
         self._out: set[int] = set()  # hosts that cannot or shall not take part any more
         self._unreachable: set[int] = set()  # their agents answer, but other hosts' ranks cannot connect
         self._generation = 0  # 0: no world yet
-        self._counted = -1  # the generation whose end was counted as a fault
         self._waiting_for_port: list[tuple[Slot, Message]] = []
         self._over_since: float | None = None  # when the newest world was given up
         self._is_explained = True  # is it known why?
@@ -464,9 +463,8 @@ class Supervisor:
             self._tell(slot, {"regroup": self._generation})
 
     def _try_again(self, slot: Slot | None) -> None:
-        """Counts the faults of a world as one; starts the slot's rank again unless that is hopeless."""
-        is_counted, self._counted = self._counted == self._generation, self._generation
-        if not is_counted and (hopeless := self._restarts.note(time.monotonic(), self._step())):
+        """Counts a fault; starts the slot's rank again unless that is hopeless."""
+        if hopeless := self._restarts.note(time.monotonic(), self._step()):
             self._end_with(hopeless)
         elif slot and slot.host in self._up and slot.host not in self._out and self._stop is None:
             self._start(slot)
