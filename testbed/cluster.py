@@ -29,6 +29,7 @@ class Cluster:
     loss           share of packets lost from any host to any other, 0 to 1
     loopback_name  the hosts file maps a host's own name to 127.0.1.1, as Debian's installer does
     with_ssh       every host has an ssh server that accepts the other hosts: `ssh h1`
+    ssh_variables  environment of all that is started through ssh
     cores_per_host number of cores a host's commands see, different ones for each host; None: all
     """
 
@@ -41,6 +42,7 @@ class Cluster:
         loopback_name: bool = False,
         with_ssh: bool = False,
         cores_per_host: int | None = None,
+        ssh_variables: Mapping[str, str] | None = None,
     ) -> None:
         if not 1 <= hosts <= 200 or delay_seconds < 0 or not 0 <= loss < 1:
             raise TestbedError(
@@ -53,6 +55,7 @@ class Cluster:
         self.addresses = [f"10.77.0.{host + 1}" for host in range(hosts)]
         self._rate, self._delay_seconds, self._loss = rate, delay_seconds, loss
         self._loopback_name, self._ssh, self._cores_per_host = loopback_name, with_ssh, cores_per_host
+        self._ssh_variables = ssh_variables or {}
         self._hosts: list[Host] = []
         self._links: list[Link] = []
         self._quotas: dict[int, cpu.Quota] = {}
@@ -74,7 +77,7 @@ class Cluster:
                 self._links.append(link)
             self.rate(self._rate)
             if self._ssh:
-                ssh.serve(self._hosts, self.addresses)
+                ssh.serve(self._hosts, self.addresses, self._ssh_variables)
             self._ending = stack.pop_all()
         return self
 

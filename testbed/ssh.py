@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.host import Host, TestbedError
@@ -50,8 +50,8 @@ LogLevel ERROR
 """
 
 
-def serve(hosts: Sequence[Host], addresses: Sequence[str]) -> None:
-    """Start the servers; the user of every host may log in on every host."""
+def serve(hosts: Sequence[Host], addresses: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Start the servers; the user of every host may log in on every host, and gets this environment."""
     folders = [Path(f"/proc/{host.pid}/root/etc/ssh") for host in hosts]
     for host in hosts:
         making = host.popen(["sh", "-c", _MAKE, host.name], None, "/", stderr=subprocess.PIPE)
@@ -62,8 +62,10 @@ def serve(hosts: Sequence[Host], addresses: Sequence[str]) -> None:
         f"{host.name},{address} {(folder / 'host_key.pub').read_text()}"
         for host, address, folder in zip(hosts, addresses, folders, strict=True)
     )
+    variables = " ".join(f"{name}={value}" for name, value in environment.items())
+    server = f"{_SERVER}SetEnv {variables}\n" if variables else _SERVER
     for folder in folders:
-        (folder / "sshd_config").write_text(_SERVER)
+        (folder / "sshd_config").write_text(server)
         (folder / "ssh_config").write_text(_CLIENT)
         (folder / "authorized_keys").write_text(users)
         (folder / "known_hosts").write_text(known)

@@ -1,0 +1,126 @@
+"""What must be true of a run after all its faults: its history, its weights, its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dragoman.checkpoint import saved_state
+from dragoman.errors import DragomanError
+from dragoman.explain.outages import outages, pauses, repeated_steps
+from dragoman.explain.timeline import timeline
+from dragoman.measure import database
+from dragoman.measure.records import Records
+from dragoman.rundir import RunFolder
+
+LOSS_TOLERANCE = 0.05  # relative, of the held-out loss
+TIME_TOLERANCE_SECONDS = 1.0
+_TENSORS = ("model.safetensors", "optimizer.safetensors")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    wrong: dict[str, str]  # what is wrong, by the name of the check
+    numbers: dict[str, Any]
+
+
+def judge(
+    run: RunFolder, reference: RunFolder, steps: int, observed_seconds: float, may_be_same: bool = True
+) -> Verdict:
+    """Compares a run with one of the same settings that nobody disturbed.
+
+    `observed_seconds` passed from its first to its last step, as its log was seen to grow. `may_be_same`:
+    where every step was made by as many ranks, the weights must be the same.
+    """
+    wrong: dict[str, str] = {}
+    try:
+        records, undisturbed = database.read(run.records), database.read(reference.records)
+    except DragomanError as error:
+        return Verdict({"records": str(error)}, {})
+    wrong |= _history(records, undisturbed, steps)
+    wrong |= _checkpoint(run, steps)
+    are_same = may_be_same and _same_ranks(records, undisturbed)
+    loss, wanted = _loss(records), _loss(undisturbed)
+    difference = abs(loss - wanted) / wanted
+    numbers: dict[str, Any] = {"same_ranks": are_same, "loss_difference": difference}
+    if not difference <= LOSS_TOLERANCE:
+        wrong["loss"] = f"{loss:.4f}, undisturbed {wanted:.4f}"
+    if are_same and "checkpoint" not in wrong and not _equal(run, reference, steps):
+        wrong["weights"] = "the ranks were always the same, the weights differ"
+    accounted = accounted_seconds(records)
+    numbers |= {"observed_seconds": observed_seconds, "accounted_seconds": accounted}
+    if not abs(observed_seconds - accounted) <= TIME_TOLERANCE_SECONDS:
+        wrong["time"] = f"{observed_seconds:.1f} s passed, the records account for {accounted:.1f} s"
+    timeline(records)
+    numbers["faults_recorded"] = [fault.kind for fault in records.faults]
+    numbers["attempts"] = len(records.attempts)
+    return Verdict(wrong, numbers)
+
+
+def _history(records: Records, undisturbed: Records, steps: int) -> dict[str, str]:
+    """Every step is there once, with the pairs that an undisturbed run has in it."""
+    made, expected = records.steps["step"].astype(int), undisturbed.steps["step"].astype(int)
+    missing = sorted(set(range(1, steps + 1)) - set(made.tolist()))
+    if missing:
+        return {"history": f"steps without a row: {_some(missing)}"}
+    if len(made) != steps:
+        return {"history": f"{len(made)} rows for {steps} steps"}
+    order, order_expected = np.argsort(made), np.argsort(expected)
+    for name in ("pairs", "target_tokens"):
+        ours, theirs = records.steps[name][order], undisturbed.steps[name][order_expected]
+        if not np.array_equal(ours, theirs):
+            return {
+                "history": f"other {name} in steps {_some((np.flatnonzero(ours != theirs) + 1).tolist())}"
+            }
+    return {}
+
+
+def _some(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
+
+
+def _checkpoint(run: RunFolder, steps: int) -> dict[str, str]:
+    newest = max(run.checkpoint_steps(), default=None)
+    if newest != steps:
+        return {"checkpoint": f"the newest is of step {newest}, not {steps}"}
+    try:
+        saved_state.verify(run.checkpoint(newest))
+        loaded = saved_state.load(run.checkpoint(newest))
+    except DragomanError as error:
+        return {"checkpoint": str(error)}
+    return {} if loaded.state.step == steps else {"checkpoint": f"is of step {loaded.state.step}"}
+
+
+def _same_ranks(records: Records, undisturbed: Records) -> bool:
+    """Was every step made by as many ranks as in the undisturbed run?"""
+    ranks = {attempt.number: attempt.ranks for attempt in records.attempts}
+    made_by = {ranks[int(number)] for number in np.unique(records.steps["attempt"])}
+    return made_by == {undisturbed.attempts[0].ranks}
+
+
+def _equal(run: RunFolder, reference: RunFolder, steps: int) -> bool:
+    def content(folder: Path) -> list[bytes]:
+        return [(folder / name).read_bytes() for name in _TENSORS]
+
+    return content(run.checkpoint(steps)) == content(reference.checkpoint(steps))
+
+
+def _loss(records: Records) -> float:
+    rows = [row for row in records.evaluations if row.eval_loss is not None]
+    return float(rows[-1].eval_loss or np.nan) if rows else float("nan")
+
+
+def accounted_seconds(records: Records) -> float:
+    """From the end of the first step to the end of the last: what steps, evaluations and faults took."""
+    begin = int(np.argmin(np.concatenate([records.steps["ended"], records.repeated["ended"]])))
+    seconds = np.concatenate([records.steps["seconds"], records.repeated["seconds"]])
+    seconds[begin] = 0.0
+    found = outages(records)
+    again = sum(seconds for _, seconds in repeated_steps(records).values())
+    unrecorded = sum(outage.repeated_seconds for outage in found) - again
+    worked = sum(event.seconds for event in records.events if event.kind in ("evaluation", "checkpoint"))
+    stood = sum(outage.still_seconds for outage in found) + sum(pauses(records).values())
+    return float(np.nansum(seconds) + unrecorded + worked + stood)
