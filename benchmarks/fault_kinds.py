@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -16,6 +17,8 @@ from benchmarks.fault_site import Launched, Lost, Site, kill
 
 _RETRY_SECONDS = 1.0
 _MOST_RETRY_SECONDS = 60.0  # ranks without a launcher save and end, before the same command can continue
+_UNFELT_SECONDS = 40.0  # after this long, a fault that did not keep the others from training is left alone
+_PIECE_BYTES = 4096
 _SAVE_SECONDS = 20.0  # to wait for a checkpoint to be written
 
 
@@ -165,9 +168,9 @@ def launcher_killed(fault: Fault) -> None:
 def disk_full(fault: Fault) -> None:
     host = fault.first_host()
     filler = fault.site.disk(host).path.parent / "filler"
+    since = len(fault.launched.lines)
     fault.strikes(f"the disk of h{host}")
     _fill(filler)
-    since = len(fault.launched.lines)
     fault.launched.end()
     if fault.launched.code() == 0:
         raise Lost("a full disk did not end the run")
@@ -178,9 +181,10 @@ def disk_full(fault: Fault) -> None:
 
 
 def _fill(path: Path) -> None:
-    with path.open("wb") as file:
-        place = os.statvfs(path.parent)
-        os.posix_fallocate(file.fileno(), 0, place.f_bavail * place.f_frsize)
+    """To the last byte; the run writes meanwhile."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(_PIECE_BYTES))
 
 
 def killed_at_save(fault: Fault) -> None:
@@ -219,11 +223,17 @@ def has_continued(launched: Launched, since: int) -> bool:
 
 
 def wait_until_continued(launched: Launched, since: int) -> None:
-    """Until a new world has made a step, or the run has ended well."""
+    """Until a new world has made a step, or the run has ended well.
+
+    A rank that was only starting may not be missed: training continues without it for a while.
+    """
+    until = time.monotonic() + _UNFELT_SECONDS
 
     def is_so() -> bool:
         lines = launched.lines
         place = next((place for place in range(since, len(lines)) if lines[place].continued), None)
+        if place is None and time.monotonic() > until:
+            return bool(launched.steps(since)) and time.monotonic() - launched.steps()[-1][0] < 1.0
         return launched.code() == 0 or place is not None and bool(launched.steps(place))
 
     launched.wait(is_so, "a new world makes a step")

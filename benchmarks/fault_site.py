@@ -154,6 +154,7 @@ class Launched:
     words: Sequence[str]
     lines: list[Line] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
+    launches: int = 0
     _reader: threading.Thread | None = None
 
     def start(self) -> None:
@@ -164,6 +165,7 @@ class Launched:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
+        self.launches += 1
         self.note(f"launched {' '.join(self.words[-2:])}")
         self._reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)
         self._reader.start()

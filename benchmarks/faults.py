@@ -28,7 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import fault_checks
-from benchmarks.fault_checks import Verdict
+from benchmarks.fault_checks import Seen, Verdict
 from benchmarks.fault_kinds import FELT, KINDS, Fault, wait_until_continued
 from benchmarks.fault_site import PYTHON, Hang, Launched, Layout, Lost, Site, kill, site
 from dragoman.rundir import RunFolder
@@ -112,12 +112,9 @@ class Bench:
             home = RunFolder(folder / f"h{where.home()}") if disturbed.ended == "well" else None
         verdict = Verdict({}, {})
         if home:
-            made = launched.steps()
-            seconds = made[-1][0] - made[0][0]
-            may_be_same = plan.layout.mode != "diloco" or not any(
-                line.continued and line.continued[0] for line in launched.lines
+            verdict = fault_checks.judge(
+                home, reference, plan.steps, plan.layout.mode, _seen(launched, disturbed.faults)
             )
-            verdict = fault_checks.judge(home, reference, plan.steps, seconds, may_be_same)
         wrong = dict(verdict.wrong)
         if left:
             wrong["processes"] = "; ".join(left)
@@ -202,7 +199,9 @@ class Disturbed:
         fault = Fault(self.where, self.launched, Random(f"{self.plan.name} {len(self.faults)}"))
         row: dict[str, Any] = {"kind": kind, "step": step}
         self.faults.append(row)
+        launches = self.launched.launches
         KINDS[kind](fault)
+        row["ended_launcher"] = self.launched.launches > launches
         row["where"] = fault.where
         if kind in FELT:
             wait_until_continued(self.launched, since)
@@ -221,7 +220,7 @@ def _measured(launched: Launched, since: int, began: float) -> dict[str, Any]:
     lines = launched.lines
     continued = next((place for place in range(since, len(lines)) if lines[place].continued), None)
     after = launched.steps(since if continued is None else continued)
-    before = [made for made in launched.steps()[: -len(after) or None]]
+    before = launched.steps()[: -len(after) or None]
     if continued is None or not after:
         moments = [moment for moment, _ in [*before[-1:], *after]]
         longest = max(np.diff(moments), default=0.0)
@@ -229,13 +228,28 @@ def _measured(launched: Launched, since: int, began: float) -> dict[str, Any]:
     line = lines[continued].continued
     assert line
     newest = max((step for _, step in before), default=0)
+    # Training may have continued for a while: it stood still only since the last step of the old world.
+    stopped = max(began, before[-1][0]) if before else began
     return {
-        "seconds": round(after[0][0] - began, 2),
-        "gap": round(after[0][0] - before[-1][0], 2) if before else None,
+        "seconds": round(after[0][0] - stopped, 2),
+        "since_fault_seconds": round(after[0][0] - began, 2),
         "was_felt": True,
         "in_process": line[0],
         "steps_lost": max(0, newest - line[1]),
     }
+
+
+def _seen(launched: Launched, faults: Sequence[Mapping[str, Any]]) -> Seen:
+    """Faults of the launcher itself end the run: nobody is left to record them."""
+    still, last, is_continuing = 0.0, None, False
+    for line in launched.lines:
+        is_continuing |= line.continued is not None
+        if line.step is not None:
+            if is_continuing and last is not None:
+                still += line.moment - last
+            last, is_continuing = line.moment, False
+    felt = [fault for fault in faults if fault.get("was_felt") and not fault["ended_launcher"]]
+    return Seen(still, len(felt), not any(line.continued and line.continued[0] for line in launched.lines))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
