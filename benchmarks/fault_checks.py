@@ -19,6 +19,7 @@ from dragoman.rundir import RunFolder
 # Relative, of the held-out loss. Fewer DiLoCo replicas learn otherwise, and mostly better.
 LOSS_TOLERANCE = {"allreduce": 0.05, "diloco": 0.25}
 TIME_TOLERANCE_SECONDS = 1.0
+LINE_SECONDS = 0.2  # by which a line may be late, for each new world
 _TENSORS = ("model.safetensors", "optimizer.safetensors")
 
 
@@ -32,7 +33,8 @@ class Verdict:
 class Seen:
     """What the lines of the log told of a run, as they came."""
 
-    still_seconds: float  # between the last step of one world and the first of the next
+    still_seconds: float  # from the last step of one world until the first of the next began
+    worlds: int  # after the first
     faults: int  # that a new world followed, and that the launcher saw
     is_from_disk: bool  # every world after the first read a checkpoint
 
@@ -55,7 +57,8 @@ def judge(run: RunFolder, reference: RunFolder, plan_steps: int, mode: str, seen
     if are_same and "checkpoint" not in wrong and not _equal(run, reference, plan_steps):
         wrong["weights"] = "the ranks were always the same, the weights differ"
     still = still_seconds(records)
-    if not abs(seen.still_seconds - still) <= TIME_TOLERANCE_SECONDS:
+    tolerance = TIME_TOLERANCE_SECONDS + LINE_SECONDS * seen.worlds
+    if not abs(seen.still_seconds - still) <= tolerance:
         wrong["time"] = f"stood still for {seen.still_seconds:.1f} s, {still:.1f} s by the records"
     timeline(records)
     recorded = [fault.kind for fault in records.faults]

@@ -241,15 +241,19 @@ def _measured(launched: Launched, since: int, began: float) -> dict[str, Any]:
 
 def _seen(launched: Launched, faults: Sequence[Mapping[str, Any]]) -> Seen:
     """Faults of the launcher itself end the run: nobody is left to record them."""
-    still, last, is_continuing = 0.0, None, False
+    gaps: dict[bool, list[float]] = {True: [], False: []}  # by whether a new world began
+    last, is_continuing = None, False
     for line in launched.lines:
         is_continuing |= line.continued is not None
         if line.step is not None:
-            if is_continuing and last is not None:
-                still += line.moment - last
+            if last is not None:
+                gaps[is_continuing].append(line.moment - last)
             last, is_continuing = line.moment, False
+    worlds, usual = len(gaps[True]), float(np.median(gaps[False]))
+    still = sum(gaps[True]) - worlds * usual
     felt = [fault for fault in faults if fault.get("was_felt") and not fault["ended_launcher"]]
-    return Seen(still, len(felt), not any(line.continued and line.continued[0] for line in launched.lines))
+    is_from_disk = not any(line.continued and line.continued[0] for line in launched.lines)
+    return Seen(still, worlds, len(felt), is_from_disk)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
