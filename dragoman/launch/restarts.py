@@ -7,6 +7,7 @@ from collections import deque
 MOST_RESTARTS = 100  # in an hour, unless --max-restarts says otherwise
 MOST_IN_VAIN = 3  # in a row, without a step between them
 _WINDOW_SECONDS = 3600.0
+_BLOW_SECONDS = 1.0  # ranks lost within this time were lost together; none is started again and fails as soon
 
 
 class Restarts:
@@ -20,7 +21,13 @@ class Restarts:
         self._in_vain = 0
 
     def note(self, now: float, step: int) -> str:
-        """Counts a fault after this step; returns why the run should end, or an empty text to try again."""
+        """Counts a fault after this step; returns why the run should end, or an empty text to try again.
+
+        All ranks that one blow takes are one fault.
+        """
+        if self._moments and now - self._moments[-1] < _BLOW_SECONDS and self._most:
+            self._step = max(self._step, step)
+            return ""
         self._in_vain = 0 if step > self._step else self._in_vain + 1
         self._step = max(self._step, step)
         self._moments.append(now)
