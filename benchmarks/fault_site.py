@@ -101,12 +101,6 @@ class Site:
     def with_ranks(self) -> list[int]:
         return [host for host in self.hosts if self.ranks(host)]
 
-    def home(self) -> int:
-        """The host whose records know most attempts; the first of them."""
-        from dragoman.measure import database
-
-        return max(self.hosts, key=lambda host: (database.attempts(self.disk(host).records), -host))
-
 
 def _known(pids: set[int]) -> list[psutil.Process]:
     found = []
@@ -176,8 +170,9 @@ class Launched:
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout
-        for text in process.stdout:
-            self._add(text.rstrip("\n"))
+        with process.stdout:
+            for text in process.stdout:
+                self._add(text.rstrip("\n"))
 
     def _add(self, text: str) -> None:
         line = Line(time.monotonic(), text)
@@ -224,9 +219,10 @@ class Launched:
             self._reader.join(10)
 
     def kill(self) -> None:
-        assert self.process
+        assert self.process and self._reader
         self.process.kill()
         self.process.wait()
+        self._reader.join(10)
 
     def keep_stacks(self) -> None:
         """Writes where every process is to a file beside the output."""

@@ -31,6 +31,7 @@ from benchmarks import fault_checks
 from benchmarks.fault_checks import Seen, Verdict
 from benchmarks.fault_kinds import FELT, KINDS, Fault, wait_until_continued
 from benchmarks.fault_site import PYTHON, Hang, Launched, Layout, Lost, Site, kill, site
+from dragoman.measure import database
 from dragoman.rundir import RunFolder
 from testbed import why_not
 from tests.train import runs
@@ -109,7 +110,7 @@ class Bench:
             for host in where.hosts:
                 if where.disk(host).path.exists():
                     shutil.copytree(where.disk(host).path, folder / f"h{host}", symlinks=True)
-            home = RunFolder(folder / f"h{where.home()}") if disturbed.ended == "well" else None
+        home = _home(folder) if disturbed.ended == "well" else None
         verdict = Verdict({}, {})
         if home:
             verdict = fault_checks.judge(
@@ -132,6 +133,12 @@ class Bench:
             "numbers": verdict.numbers,
             "seconds": round(time.monotonic() - began, 1),
         }
+
+
+def _home(folder: Path) -> RunFolder:
+    """What the host kept whose records know most starts."""
+    kept = [RunFolder(path) for path in sorted(folder.glob("h?"))]
+    return max(kept, key=lambda run: (database.attempts(run.records), run.checkpoint_steps()[-1:]))
 
 
 def _settings(layout: Layout, steps: int) -> list[str]:
