@@ -35,7 +35,7 @@ class Seen:
 
     still_seconds: float  # from the last step of one world until the first of the next began
     worlds: int  # after the first
-    faults: int  # that a new world followed, and that the launcher saw
+    faults: int  # that the launcher told of, and that a new world followed
     is_from_disk: bool  # every world after the first read a checkpoint
 
 

@@ -241,6 +241,7 @@ def _measured(launched: Launched, since: int, began: float) -> dict[str, Any]:
         "seconds": round(after[0][0] - stopped, 2),
         "since_fault_seconds": round(after[0][0] - began, 2),
         "was_felt": True,
+        "was_told": any(each.text.startswith("lost: ") for each in lines[since:]),
         "in_process": line[0],
         "steps_lost": max(0, newest - line[1]),
     }
@@ -258,9 +259,9 @@ def _seen(launched: Launched, faults: Sequence[Mapping[str, Any]]) -> Seen:
             last, is_continuing = line.moment, False
     worlds, usual = len(gaps[True]), float(np.median(gaps[False]))
     still = sum(gaps[True]) - worlds * usual
-    felt = [fault for fault in faults if fault.get("was_felt") and not fault["ended_launcher"]]
+    told = [fault for fault in faults if fault.get("was_told") and not fault["ended_launcher"]]
     is_from_disk = not any(line.continued and line.continued[0] for line in launched.lines)
-    return Seen(still, worlds, len(felt), is_from_disk)
+    return Seen(still, worlds, len(told), is_from_disk)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
