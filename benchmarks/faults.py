@@ -52,6 +52,7 @@ class Plan:
     layout: Layout
     kinds: tuple[str, ...]
     steps: int = STEPS
+    most_pause_seconds: float = 2.5  # before a fault
 
 
 def plan(seed: int, number: int, kinds: Sequence[str], steps: int = STEPS, most: int = 6) -> Plan:
@@ -70,6 +71,7 @@ def plan(seed: int, number: int, kinds: Sequence[str], steps: int = STEPS, most:
             used_up.append("notice")
         if left := [kind for kind in possible if kind not in used_up]:
             chosen.append(random.choice(left))
+    steps *= 2 if set(LONG) & set(chosen) else 1
     return Plan(f"seed-{seed}-run-{number}", layout, tuple(chosen), steps)
 
 
@@ -199,7 +201,7 @@ class Disturbed:
 
     def _fault(self, kind: str) -> bool:
         """Whether the run has made a step again; False at its end."""
-        time.sleep(self.random.uniform(0.2, 2.5))
+        time.sleep(self.random.uniform(0.2, self.plan.most_pause_seconds))
         if self.launched.newest_step() > self.plan.steps - 2 * EVERY:
             return False
         since, step = len(self.launched.lines), self.launched.newest_step()

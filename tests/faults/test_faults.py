@@ -11,6 +11,7 @@ from testbed import ssh
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("hosts_are_possible")]  # it measures seconds
 IN_PROCESS_SECONDS = 5.0
 STEPS = 500
+MOST_PAUSE_SECONDS = 1.0
 # The bench draws kinds; here those that take seconds, once each and some again, and three that take longer.
 PLANS = [
     Plan(
@@ -26,12 +27,14 @@ PLANS = [
             "notice",
         ),
         STEPS,
+        MOST_PAUSE_SECONDS,
     ),
     Plan(
         "rounds",
         Layout((1, 1), "diloco", is_launched_inside=True),
         ("rank_killed", "killed_at_save", "rank_exception", "agent_killed", "rank_aborted", "all_killed"),
         STEPS,
+        MOST_PAUSE_SECONDS,
     ),
     Plan(
         "one-disk",
@@ -46,6 +49,7 @@ PLANS = [
             "launcher_killed",
         ),
         STEPS,
+        MOST_PAUSE_SECONDS,
     ),
 ]
 
