@@ -65,6 +65,7 @@ class Invitation:
     """A place in a world, and what its ranks should know."""
 
     place: RankPlace
+    generation: int = 0
     faults: Sequence[FaultNote] = ()  # since the world before
     joined: Sequence[str] = ()  # hosts that are back
     received: float = field(default_factory=clock.seconds)
@@ -154,7 +155,7 @@ class Supervised(Membership):
         with self._changing:
             self._generation, self._is_inside, self.is_cut = generation, True, False
         faults = [FaultNote.model_validate(fault) for fault in order["faults"]]
-        return Invitation(place, faults, order["joined"])
+        return Invitation(place, generation, faults, order["joined"])
 
     def left(self) -> None:
         with self._changing:

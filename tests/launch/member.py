@@ -52,7 +52,7 @@ def orphan(member: Supervised, report: Channel) -> None:
     member.on_stop(lambda number: report.send(stop=number))
     invitation = member.join(3)
     member.at(3, "step")
-    report.send(arrived=waits(invitation))
+    report.send(arrived=waits(invitation), is_orphan=member.is_orphan)
     member.left()
     member.join(3)
 

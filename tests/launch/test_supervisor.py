@@ -224,6 +224,7 @@ def test_ranks_that_end_again_and_again_without_a_step_end_the_run(staged: Stage
     stage.are_ready(first)
     for _ in range(MOST_IN_VAIN):
         assert did(stage.ends(second), "start") == [second]
+        stage.now += 10.0
     assert not did(stage.ends(second), "start")
     stage.ends(first, code=0)
     assert stage.outcome == 1
@@ -238,6 +239,7 @@ def test_too_many_faults_in_an_hour_end_the_run(staged: Staged) -> None:
         stage.are_ready(B)
         stage.regroups(A, step=step)
         stage.is_at(A, step)
+        stage.now += 5.0
     done = stage.ends(B)
     assert not did(done, "start")
     assert told(done, "stop") == {A: signal.SIGTERM}
@@ -261,15 +263,15 @@ def test_a_host_whose_ranks_end_before_they_can_join_is_left_out(
 # --- errors -----------------------------------------------------------------------------------------------
 
 
-def test_a_final_error_of_a_rank_ends_the_run(staged: Staged) -> None:
+def test_a_final_error_of_a_rank_ends_the_run_and_the_others_save(staged: Staged) -> None:
     stage = staged()
     stage.begins(step=7)
     done = stage.says(B, failed="DragomanError: no data", is_final=True, is_quiet=False)
     assert told(done, "cut") == {A: 1, B: 1}
-    assert told(stage.are_ready(A, step=7), "leave") == {A: True}
     stage.ends(B, code=2, cause=Cause("exception", "exit code 2"))
-    assert stage.outcome is None
-    stage.ends(A, code=1)
+    assert told(stage.are_ready(A, step=7), "stop") == {A: signal.SIGTERM}
+    stage.says(A, done="stopped")
+    stage.ends(A, code=0)
     assert stage.outcome == 2
 
 
@@ -477,7 +479,7 @@ def test_a_stopped_rank_is_told_of_with_its_stacks_and_replaced(
     (fault,) = stage.regroups(A, step=7)[A]["faults"]
     assert (fault["kind"], fault["stacks"]) == ("stopped", "stacks/2.txt")
     assert fault["noticed_seconds"] == pytest.approx(SILENT_SECONDS + 1)
-    assert fault["seconds_ago"] == pytest.approx(SILENT_SECONDS + 1)
+    assert fault["age_seconds"] == pytest.approx(SILENT_SECONDS + 1)
 
 
 def stuck(stage: Stage, seconds: float, **behind: Any) -> list[tuple[Any, ...]]:
