@@ -56,6 +56,7 @@ class FaultNote(BaseModel):
     step: int = 0  # completed by then, as far as ranks had said; they speak once a second
     phase: str = ""
     stacks: str = ""
+    ended_world: bool = True  # False: it befell a host or rank that had yet to join
     age_seconds: float = 0.0  # since the last sign of life of what failed
     noticed_seconds: float = 0.0  # from that sign until somebody noticed
 

@@ -210,7 +210,7 @@ class Supervisor:
             self._give_up_world(is_explained=False)
             return
         kind: FaultKind = "exception" if slot.failure else cause.kind
-        self._note_fault(Cause(kind, slot.failure or cause.detail), slot.host, slot)
+        self._note_fault(Cause(kind, slot.failure or cause.detail), slot.host, slot, ended_world=was_placed)
         slot.failed_starts += not was_placed
         if was_placed:
             self._give_up_world()
@@ -235,7 +235,7 @@ class Supervisor:
             if is_needed:
                 self._end(failed=True)
         elif was_up and host not in self._out:
-            self._note_fault(cause, host, None)
+            self._note_fault(cause, host, None, ended_world=had_a_place)
             if had_a_place:
                 self._give_up_world()
                 self._try_again(None)
@@ -485,6 +485,7 @@ class Supervisor:
         slot: Slot | None,
         noticed_seconds: float = 0.0,
         stacks: str = "",
+        ended_world: bool = True,
     ) -> None:
         name = "" if host is None else self._hosts[host].name
         at = slot.at if slot else {}
@@ -497,6 +498,7 @@ class Supervisor:
                 "host": name,
                 "rank": slot.rank if slot and slot.rank >= 0 else None,
                 "step": self._step(),
+                "ended_world": ended_world,
                 "phase": at.get("phase", ""),
                 "stacks": stacks,
             }

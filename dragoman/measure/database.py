@@ -177,12 +177,21 @@ class RecordsFile:
 
 def attempts(path: Path) -> int:
     """How often a run was started; 0 if there are no readable records."""
+    return _counted(path, "SELECT count(*) FROM attempts")
+
+
+def newest_step(path: Path) -> int:
+    """The newest step in the records; 0 if there are none."""
+    return _counted(path, "SELECT coalesce(max(step), 0) FROM steps")
+
+
+def _counted(path: Path, query: str) -> int:
     if not path.exists():
         return 0
     # rw: a connection that may write removes SQLite's extra files again; a read-only one leaves them behind
     with suppress(sqlite3.DatabaseError, RecordsError), closing(untrusted.connect(path, "mode=rw")) as file:
         untrusted.guard(file, path)
-        return int(file.execute("SELECT count(*) FROM attempts").fetchone()[0])
+        return int(file.execute(query).fetchone()[0])
     return 0
 
 

@@ -15,9 +15,14 @@ from dragoman.train.stopping import StopReason
 from dragoman.train.view import View
 
 
-def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, world: World) -> None:
-    """Waits until everything is written and prints the closing lines; raises what went wrong. Collective."""
-    _complete(outputs, reason, state.step)  # collective
+def end(
+    job: TrainingJob, state: State, reason: StopReason, recorded: str, outputs: Outputs, world: World
+) -> None:
+    """Waits until everything is written and prints the closing lines; raises what went wrong. Collective.
+
+    `recorded` is the reason in the records.
+    """
+    _complete(outputs, recorded, state.step, world)  # collective
     stop_all_if_one_failed(world, outputs.saver.failure)  # collective
     if reason == StopReason.REGROUPED:
         return
@@ -26,15 +31,17 @@ def end(job: TrainingJob, state: State, reason: StopReason, outputs: Outputs, wo
         raise _diverged(state, job) if world.is_main else SystemExit(1)
 
 
-def _complete(outputs: Outputs, reason: StopReason, step: int) -> None:
+def _complete(outputs: Outputs, reason: str, step: int, world: World) -> None:
     """Waits until the last checkpoint and the last rows are on disk. Collective."""
     saver, recorder = outputs.saver, outputs.recorder
     saver.wait()
     for written in saver.take_written():
         recorder.event("writing", *written)
     recorder.checkpoint_files(saver.files)
-    if saver.failure:
-        recorder.fault("disk_full", step, clock.seconds(), detail=saver.failure.what)
+    # Collective: the records on a full disk may miss it, those on a second host have it.
+    for failure in world.gather_text(saver.failure.what if saver.failure else ""):
+        if failure:
+            recorder.fault("disk_full", step, clock.seconds(), detail=failure)
     recorder.close(reason)  # collective
     if recorder.failure:
         outputs.view.say(f"warning: the records are incomplete: {recorder.failure}")

@@ -186,7 +186,8 @@ def _in_one_world(
         )
         if member.is_orphan:
             outputs.recorder.fault("launcher_dead", state.step, clock.seconds())
-        farewell.end(prepared.job, state, reason, outputs, world)  # collective
+        recorded = "its launcher was gone" if member.is_orphan else str(reason)
+        farewell.end(prepared.job, state, reason, recorded, outputs, world)  # collective
         return reason
 
 
@@ -259,7 +260,9 @@ def _record_faults(prepared: Prepared, invitation: Invitation, recorder: Recorde
     state = prepared.beginning.state
     in_memory = prepared.beginning.is_from_memory
     for number, fault in enumerate(invitation.faults):
-        step = state.step if in_memory else max(fault.step, state.step)
+        step = (
+            state.step if in_memory and fault.ended_world else max(fault.step, state.step * (not in_memory))
+        )
         recorder.fault(
             fault.kind,
             step,

@@ -30,6 +30,8 @@ from dragoman.train import saver
 from dragoman.train.job import CheckedSettings, checked_settings
 from dragoman.train.state import State
 
+_TIE = 1e-12  # of a start; no run has as many steps
+
 
 @dataclass(frozen=True)
 class SoundCheckpoint:
@@ -120,11 +122,13 @@ class RunFolders:
     def _starts_by_rank(self) -> list[float]:
         """The starts in the records of each host, at its first rank; 0 without any. Collective.
 
-        Each start adds a row, so the records with most rows are the newest.
+        Each start adds a row, so the records with most rows are the newest. Of equal ones, a full disk may
+        have kept some from the last steps: the newest step decides.
         """
         starts = [0.0] * self._world.size
         if self._placement.is_leader and len(self._topology.hosts) > 1 and self._folder.config.exists():
-            starts[self._world.rank] = 1.0 + database.attempts(self._folder.records)
+            known = database.attempts(self._folder.records)
+            starts[self._world.rank] = 1.0 + known + database.newest_step(self._folder.records) * _TIE
         return self._world.sum(starts)  # collective
 
     # --- finding ------------------------------------------------------------------------------------------
