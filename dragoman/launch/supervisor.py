@@ -203,7 +203,7 @@ class Supervisor:
         is_expected |= slot.is_final
         if is_expected:
             return
-        if slot.needs_new_process:
+        if slot.needs_new_process and self._stop is None:
             self._start(slot)
             return
         if slot.is_quiet:  # the rank that knows the reason has not spoken yet
@@ -283,6 +283,9 @@ class Supervisor:
         for slot in self._with_status("starting"):
             if now - slot.moved > OTHER_SECONDS:
                 self._hosts[slot.host].kill(slot.number)
+        if self._generation and not any(slot.is_live for slot in self._slots):
+            self._begin_again(now)
+            return
         placed = self._with_status("placed")
         if not placed:
             self._form(now)
@@ -296,6 +299,19 @@ class Supervisor:
                 self._hosts[slot.host].examine(RankProcess(slot.number, slot.process))
         elif not self._regroups and self._stop is None and self._newcomers(now):
             self._regroup()
+
+    def _begin_again(self, now: float) -> None:
+        """Nobody is left: starts the ranks of the hosts that are there, or waits for hosts."""
+        if self._stop is not None:
+            self._end(failed=True)
+        elif hosts := self._up - self._out:
+            self._is_explained = True  # as far as it can be
+            self._try_again(None)
+            for slot in self._slots if self._ends_since is None else ():
+                if slot.host in hosts:
+                    self._start(slot)
+        else:
+            self._wait_for_hosts(0, self._least_hosts, now)
 
     def _hurry(self, placed: Sequence[Slot], now: float) -> None:
         """Kills the ranks that do not leave a world that is over."""

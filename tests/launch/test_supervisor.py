@@ -230,6 +230,15 @@ def test_ranks_that_end_again_and_again_without_a_step_end_the_run(staged: Stage
     assert stage.outcome == 1
 
 
+def test_ranks_that_all_end_without_a_reason_are_started_again(staged: Staged) -> None:
+    stage = staged()
+    stage.begins(step=7)
+    for place in (A, B):
+        stage.says(place, failed="", is_final=False, is_quiet=True)
+    done = [*stage.ends(A, code=1), *stage.ends(B, code=1)]
+    assert sorted(did(done, "start")) == [A, B]
+
+
 def test_too_many_faults_in_an_hour_end_the_run(staged: Staged) -> None:
     stage = staged(most_restarts=2)
     stage.begins(step=7)
