@@ -150,8 +150,11 @@ class RemoteHost:
         return HostIsLost(self._number, cause, isinstance(lost, RefusedHost), lost.hint)
 
     def _told_launcher(self) -> dict[str, Any] | None:
-        """What the other hosts are told of the launcher; on its own machine it tells itself."""
-        told = self._training.launcher
+        """What the first host is told of the launcher; on its own machine it tells itself.
+
+        No other host is told: with a shared disk the last one to write would name its own agent.
+        """
+        told = self._training.launcher if self._number == 0 else None
         return told.model_dump() if told and not is_this_machine(self.name) else None
 
     def _heard(self, message: dict[str, Any]) -> None:

@@ -82,6 +82,8 @@ class QueueingStepper:
         self._compute()
         return float(self._phases.discard().sum())
 
+    def close_round(self) -> None: ...
+
     def update(self, batch: object, stop_wanted: bool) -> None:
         self._compute()
         Event.done = Event.now  # the wait for the norm
