@@ -143,8 +143,7 @@ def _in_one_world(
         # Collective, both of them.
         prepared = prepare or _from_disk(job, placement, stack)
         state, settings, data = prepared.beginning.state, prepared.job.settings, prepared.data
-        memory.state, memory.settled, memory.data = state, prepared.settled, data
-        memory.is_joining = False
+        memory.settled, memory.data = prepared.settled, data
         before, memory.lost = memory.lost, None
         outputs = stack.enter_context(  # collective
             open_outputs(prepared.job, prepared.settled, data, state, placement, prepared.keepers, before)
@@ -163,6 +162,8 @@ def _in_one_world(
             stack.enter_context(silence.told(placement, tell))
         exchange = build_exchange.build(prepared.beginning, placement, link, outputs)  # collective
         stack.callback(exchange.close)
+        # Not before: a state from disk lacks its weights on other ranks until the exchange has sent rank 0's.
+        memory.state, memory.is_joining = state, False
 
         stepper = Stepper(state, exchange, prepared.beginning.batches, world, outputs.phases)
         evaluator = Evaluator(data, settings.evaluate, settings.train.label_smoothing, world)
@@ -223,7 +224,10 @@ def _from_memory(
     world, data = placement.world, memory.data or DataSet(job.data)
     known = len(memory.state.history) if memory.state else None
     own = handover.account(memory.state, memory.settled, data, placement)
-    given = handover.give(memory.state, own, found, data, world)  # collective
+    mine = memory.state
+    if world.rank in found.givers:  # half taken over, a state is neither the old one nor the new one
+        memory.state = None
+    given = handover.give(mine, own, found, data, world)  # collective
     state = given.state
     if given.data_fingerprint != data.card.fingerprint:  # this rank alone fails, and its host is left out
         raise DataError("not the data set that this run is trained on", path=job.data, hint=_OTHER_DATA)

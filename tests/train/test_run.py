@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from dragoman.errors import DragomanError, UsageError
+from dragoman.launch import membership
+from dragoman.launch.membership import Invitation, Membership
 from dragoman.measure import database
 from dragoman.rundir import RunFolder
+from dragoman.sync.exchange import Exchange
+from dragoman.sync.failures import LostRank
 from dragoman.train import build_exchange, loop, saver
 from dragoman.train.step import Stepper
 from tests import ranks
@@ -117,3 +121,34 @@ def test_steps_that_end_before_the_warm_up_or_are_made_already_are_warned_of(
     assert not lacking(only(warnings(), "train.warmup_steps"), 100, 4)
     here.train(tmp_path, "train.steps=2", "train.warmup_steps=1")
     assert not lacking(warnings()[-1], 2, 4)
+
+
+class OfTwoWorlds(Membership):
+    """A supervised rank that notes with which step it asks for a world."""
+
+    is_supervised = True
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+
+    def join(self, step: int) -> Invitation:
+        self.steps.append(step)
+        return super().join(step)
+
+
+def test_a_state_from_disk_is_no_state_before_all_ranks_have_its_weights(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.train(tmp_path, "train.steps=8")
+    member, build, tries = OfTwoWorlds(), build_exchange.build, iter([True, False])
+
+    def lost_at_first(*arguments: Any) -> Exchange:
+        if next(tries):
+            raise LostRank("gone")
+        return build(*arguments)
+
+    monkeypatch.setattr(membership, "of_this_process", lambda: member)
+    monkeypatch.setattr(build_exchange, "build", lost_at_first)
+    here.train(tmp_path, "train.steps=10")
+    assert member.steps == [-1, -1]  # else ranks without the weights would pass for ranks that have them
+    assert database.read(RunFolder(tmp_path).records).steps["step"].tolist() == list(range(1, 11))
